@@ -9,6 +9,8 @@ SPARK_LINES := $(shell sed -n 's|.*SparkLine."\([0-9.]*\)".*|\1|p' project/Spark
 SPARK_VERSION = $(shell sed -n 's|.*SparkLine."$(1)", "\([0-9.]*\)".*|\1|p' project/SparkLine.scala)
 DEFAULT_SPARK := $(shell sed -n 's|.*val Default.*SparkLine."\([0-9.]*\)".*|\1|p' project/SparkLine.scala)
 SPARK ?= $(DEFAULT_SPARK)
+# Set where the command line chooses a Spark.
+ONE_SPARK = $(filter command,$(origin SPARK))
 # The version of Scala of that Spark's distribution.
 SCALA_VERSION = $(shell sed -n 's|.*SparkLine."$(1)", "[0-9.]*", "\([0-9]*[.][0-9]*\).*|\1|p' project/SparkLine.scala)
 # The Python packages that its PySpark needs in older versions: applyInPandasWithState fails with a newer pyarrow.
@@ -38,7 +40,7 @@ TOOLS := $(or $(SPARK_DSTL_CACHE),$(HOME)/.cache/spark-dstl)/tools
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all coverage bench bench-quick bench-driver bench-recovery bench-growth bench-inspect sim sim-fresh sim-flaws spec jar jars wheel release fmt lint lint-workflows lines counts check-newest-spark docs docs-site \
+.PHONY: help demo test test-all coverage bench bench-quick bench-driver bench-recovery bench-growth bench-inspect bench-realtime sim sim-fresh sim-flaws spec jar jars wheel release fmt lint lint-workflows lines counts check-newest-spark docs docs-site \
 	prometheus storage-tools test-storage storage-requests storage-faults storage-long-run clean venv spark \
 	java python FORCE
 .DEFAULT_GOAL := help
@@ -53,7 +55,7 @@ test: | python ## run all checks, and all tests with Spark 4.2; the last line is
 	@$(PYTHON) project/run_tests.py
 
 test-all: | python ## the same, and the tests with all other versions of Spark: hours; SPARK="4.1 4.0": with these alone
-	@$(PYTHON) project/run_tests.py $(if $(filter command,$(origin SPARK)),--lines $(SPARK),--all)
+	@$(PYTHON) project/run_tests.py $(if $(ONE_SPARK),--lines $(SPARK),--all)
 
 bench: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## compare with stock Spark on slow storage: hours; SPARK=4.3: on that; see docs/benchmark.md
 	@$(OF_SPARK)/bin/python python/bench/bench.py compare $(BENCH)
@@ -86,6 +88,9 @@ bench-recovery: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## measure the reco
 bench-growth: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## measure growth with the number of batches, beside stock Spark: an hour
 	@$(OF_SPARK)/bin/python python/bench/bench.py growth $(BENCH)
 
+bench-realtime: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## measure the pauses of real-time mode, beside stock Spark: 15 minutes; with SPARK=4.3
+	@$(OF_SPARK)/bin/python python/bench/bench.py realtime $(BENCH)
+
 bench-inspect: .build/jar-$(DEFAULT_SPARK) .venv/ready ## measure the commands that look at a checkpoint: minutes
 	@$(VENV)/python python/bench/bench.py inspect $(BENCH)
 
@@ -96,8 +101,8 @@ jar: $(if $(SCALA),java python,.build/jar-$(SPARK)) ## build the jar for Spark 4
 jars: $(SPARK_LINES:%=.build/jar-%) ## build the jars for all versions of Spark; the last lines are their paths
 	@printf '%s\n' $(foreach line,$(SPARK_LINES),$(CURDIR)/target/$(call JAR_NAME,$(line)))
 
-wheel: $(SPARK_LINES:%=.build/jar-%) .build/packaging/ready ## build the Python package, with the jars in it, into python/dist
-	@cd python && $(PACKAGING)/python -m hatchling build -t wheel -d dist
+wheel: $(if $(ONE_SPARK),.build/jar-$(SPARK),$(SPARK_LINES:%=.build/jar-%)) .build/packaging/ready ## build the Python package, with all jars in it, into python/dist; SPARK=4.3: with that jar alone
+	@cd python && $(if $(ONE_SPARK),SPARK_DSTL_WHEEL_FOR=$(SPARK)) $(PACKAGING)/python -m hatchling build -t wheel -d dist
 
 release: .build/packaging/ready | java python ## build all that is published into target/release; AGAIN=1 builds it twice and compares
 	@$(PYTHON) project/release.py $(if $(AGAIN),--again)
@@ -185,8 +190,10 @@ $(foreach line,$(SPARK_LINES),$(if $(filter 2,$(words $(wildcard $(foreach direc
 	@$(SBT) -Dspark.line=$* testJar benchJar
 	@mv $@.begun $@
 
-# The environment names the checkout that it belongs to once it is complete: one that was interrupted or moved is made anew.
+# The environment names the checkout that it belongs to once it is complete: one that was interrupted or moved is made anew. A link is
+# replaced: clearing it would empty the environment of another checkout.
 .venv/ready: python/pyproject.toml | python
+	@[ ! -L .venv ] || rm .venv
 	@[ -f $@ ] && [ "$$(cat $@)" = "$(CURDIR)" ] && $(VENV)/python -c '' || \
 	  { echo "Making the Python environment .venv" && $(PYTHON) -m venv --clear .venv; }
 	@rm -f $@

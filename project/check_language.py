@@ -26,6 +26,7 @@ TURNS = {
     r"there is to be": "name what happens",
     r"for good": "permanently",
     r"and the like": "list what is meant, or 'such as'",
+    r"(?P<word>the|an?|which|is|are|of|in|and|or|for|it|its|this|with|by|not) (?P=word)": "one word once",
 }
 PATTERN = re.compile("|".join(rf"(?P<t{number}>\b(?:{turn})\b)" for number, turn in enumerate(TURNS)), re.IGNORECASE)
 

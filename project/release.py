@@ -6,6 +6,7 @@ directory, and compares the checksums.
 """
 
 import hashlib
+import io
 import shutil
 import subprocess
 import sys
@@ -70,13 +71,19 @@ def step(name: str, command: list[str], directory: Path) -> None:
 
 
 def check_wheel(release: Path) -> None:
-    """Raise `ReleaseFailed` unless the wheel carries the very jars that are published beside it."""
+    """Raise `ReleaseFailed` unless the wheel carries the content of the very jars that are published beside it."""
     (wheel,) = release.glob("*.whl")
-    published = {path.name: path.read_bytes() for path in release.glob("*.jar") if not is_documentation(path)}
+    published = {path.name: content(path.read_bytes()) for path in release.glob("*.jar") if not is_documentation(path)}
     with zipfile.ZipFile(wheel) as file:
-        carried = {Path(name).name: file.read(name) for name in file.namelist() if name.endswith(".jar")}
+        carried = {Path(name).name: content(file.read(name)) for name in file.namelist() if name.endswith(".jar")}
     if not published or carried != published:
         raise ReleaseFailed(f"{wheel} does not carry the jars that are published, but {sorted(carried)}")
+
+
+def content(jar: bytes) -> dict[str, bytes]:
+    """Return the entries of a jar."""
+    with zipfile.ZipFile(io.BytesIO(jar)) as file:
+        return {name: file.read(name) for name in file.namelist()}
 
 
 def is_documentation(jar: Path) -> bool:

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What hatchling asks when it builds the package: whether the jars are there, and what the index page shows."""
 
+import os
 import re
+import shutil
+import tempfile
+import zipfile
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +19,10 @@ _RELATIVE_LINK = re.compile(r"!?\[([^\]]*)\]\((?!https?://|#)([^)]*)\)")
 
 
 class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Puts the jars into what is built, one for each line of Spark, and refuses to build without one of them."""
+    """Puts the jars into what is built, one for each line of Spark, and refuses to build without one of them.
+
+    `SPARK_DSTL_WHEEL_FOR` names the only line whose jar is needed and put in.
+    """
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Name the jars of this version as files that belong to the package, though git ignores them."""
@@ -25,13 +33,34 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         release = _VERSION.search((package / "version.py").read_text(encoding="utf-8"))
         assert release is not None
         for line in _LINE.finditer((package / "release.py").read_text(encoding="utf-8")):
+            if os.environ.get("SPARK_DSTL_WHEEL_FOR") not in (None, line["line"]):
+                continue
             jar = f"src/spark_dstl/jars/spark-dstl-spark{line['line']}_{line['scala'] or '2.13'}-{release[1]}.jar"
             if not (root / jar).is_file():
                 raise FileNotFoundError(
                     f"{root / jar} is missing, without which the package is of no use with Spark {line['line']}: in a "
                     "checkout `make wheel` builds the jars and then the package"
                 )
-            build_data["artifacts"].append(jar)
+            if self.target_name == "wheel":
+                build_data["force_include"][self._unpacked(root / jar)] = jar.removeprefix("src/")
+            else:
+                build_data["artifacts"].append(jar)
+
+    def finalize(self, _version: str, _build_data: dict[str, Any], _artifact: str) -> None:
+        """Remove what was made for the build."""
+        shutil.rmtree(self._made, ignore_errors=True)
+
+    @cached_property
+    def _made(self) -> Path:
+        return Path(tempfile.mkdtemp(prefix="spark-dstl-"))
+
+    def _unpacked(self, jar: Path) -> str:
+        """Return a copy of a jar with plain entries: a wheel compresses it as a whole, to two thirds of the bytes."""
+        copy = self._made / jar.name
+        with zipfile.ZipFile(jar) as packed, zipfile.ZipFile(copy, "w") as plain:
+            for entry in packed.infolist():
+                plain.writestr(entry, packed.read(entry), zipfile.ZIP_STORED)
+        return str(copy)
 
 
 class CustomMetadataHook(MetadataHookInterface):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one benchmark: `bench.py compare`, `driver`, `recovery`, `growth` or `inspect`; see docs/benchmark.md.
+"""Runs one benchmark: `compare`, `driver`, `recovery`, `growth`, `inspect` or `realtime`; see docs/benchmark.md.
 
 Prints tables, and leaves `results.json`, the tables as `figures.md` and charts below `.build/bench`. Exits with 0, with
 1 if a measurement failed and with 130 on Ctrl-C. Results that were there before are kept; `--resume` continues.
@@ -19,6 +19,7 @@ from compare import Compare
 from driver import Driver
 from growth import Growth
 from inspection import Inspect
+from realtime import RealTime
 from recovery import Recovery
 from rich.console import Console
 from rich.markdown import Markdown
@@ -31,6 +32,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "recovery": Recovery(),
     "growth": Growth(),
     "inspect": Inspect(),
+    "realtime": RealTime(),
 }
 TABLE_WIDTH = 240
 

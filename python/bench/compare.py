@@ -203,13 +203,13 @@ class Compare(Benchmark):
         return Report(tables, [line for cell in cells for line in cell.remarks()], charts)
 
 
-def described(delays: Delays) -> str:
+def described(delays: Delays, slots: int = SLOTS) -> str:
     """Describe the storage in a sentence."""
     return (
         f"Storage: a request takes {delays.median_ms:g} ms in the median, {delays.p99_ms:g} ms at the 99th percentile, "
         f"{delays.tail_ratio:.1%} of all {delays.tail_ms:g} ms longer, and content is transferred at "
         f"{delays.bytes_per_second / 1e6:g} MB/s a request; seed {delays.seed}. "
-        f"{SLOTS} task slots on {os.cpu_count()} processors."
+        f"{slots} task slots on {os.cpu_count()} processors."
     )
 
 

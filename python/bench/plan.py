@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 LABELS = {
     "floor": "no durable state (floor)",
     "dstl": "spark-dstl",
+    "dstl-serial": "spark-dstl, offsets before tasks",
+    "dstl-below": "spark-dstl, Spark's provider",
+    "dstl-inline": "spark-dstl, all changes inline",
+    "dstl-uploaded": "spark-dstl, all changes uploaded",
     "dstl-snapshots": "spark-dstl, always snapshotting",
     "dstl-no-snapshots": "spark-dstl, no snapshots",
     "direct": "stock, direct write",
@@ -95,9 +99,11 @@ class Cell:
 
 OURS = ("floor", "dstl")
 AGAINST_STOCK = ("dstl", "direct")
+OVERLAP = ("floor", "dstl", "dstl-serial", "direct")
+INLINE = ("floor", "dstl", "dstl-inline", "dstl-uploaded")
 SNAPSHOTS = ("dstl-snapshots", "dstl-no-snapshots")
 # Groups that are measured with checkpoint format 1; all others with each format.
-FIRST_FORMAT = ("tail", "snapshots")
+FIRST_FORMAT = ("overlap", "inline", "tail", "snapshots")
 
 FULL = [
     # Enough batches for a 99th percentile; without stock Spark, which takes most of the time.
@@ -112,6 +118,13 @@ FULL = [
     Cell("compare", "windows", 64, 100),
     Cell("compare", "join", 16, 100),
     Cell("compare", "join", 64, 100),
+    # Jobs longer than a write, and one that is shorter.
+    Cell("overlap", "aggregation", 16, 110, contenders=OVERLAP),
+    Cell("overlap", "aggregation", 64, 110, contenders=OVERLAP),
+    Cell("overlap", "join", 64, 110, contenders=OVERLAP),
+    Cell("overlap", "aggregation", 1, 110, contenders=OVERLAP),
+    # From which size on changes are faster in files of their own.
+    *(Cell("inline", f"changes-{mib}", 16, 60, contenders=INLINE) for mib in (1, 4, 16, 64)),
     # Enough batches for a percentile of 99.9: some requests of every contender meet the tail of the delays.
     Cell("tail", "aggregation", 16, 2000, contenders=OURS),
     # Turns are long: a snapshot continues during the other contender's turn. The warm-up is long: the code of snapshots

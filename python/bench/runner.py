@@ -116,7 +116,13 @@ class Measurement:
     memory: str
 
     def process(
-        self, contender: str, spec: Mapping[str, Any], steps: int = 1, master: str | None = None, keep: bool = True
+        self,
+        contender: str,
+        spec: Mapping[str, Any],
+        steps: int = 1,
+        master: str | None = None,
+        keep: bool = True,
+        main: str = MAIN,
     ) -> None:
         """Run a JVM with that specification. What it writes is part of the result, also if it fails."""
         name = f"{self.result.name}-{contender}" if contender else self.result.name
@@ -129,7 +135,7 @@ class Measurement:
             self.progress.console.print(name)
         home = _home(self.directory) if master else {}
         try:
-            with child(command(file, self.directory, self.memory, master), log, home) as process:
+            with child(command(file, self.directory, self.memory, master, main), log, home) as process:
                 assert process.stdout is not None
                 for line in process.stdout:
                     if line.startswith("done "):
@@ -168,7 +174,7 @@ def saved(path: Path) -> dict[str, Result]:
     return {value["name"]: Result(**value) for value in found}
 
 
-def command(spec: Path, directory: Path, memory: str, master: str | None = None) -> list[str]:
+def command(spec: Path, directory: Path, memory: str, master: str | None = None, main: str = MAIN) -> list[str]:
     """Compose the call of spark-submit. Without a master, all task slots are in the process itself."""
     line = installed_line().name
     kinds = ("", "-test", "-bench")
@@ -185,7 +191,7 @@ def command(spec: Path, directory: Path, memory: str, master: str | None = None)
         "spark.executor.extraJavaOptions": log_option,
     }
     submit = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
-    options = {"--master": master or f"local[{SLOTS}]", "--driver-memory": memory, "--class": MAIN}
+    options = {"--master": master or f"local[{SLOTS}]", "--driver-memory": memory, "--class": main}
     options["--jars"] = ",".join(jars[:2])
     pairs = [*options.items(), *(("--conf", f"{key}={value}") for key, value in confs.items())]
     return [submit, *(word for pair in pairs for word in pair), jars[2], str(spec)]

@@ -135,8 +135,12 @@ def log(
     name: str = "",
     base: str | None = None,
     listed: Listed | None = None,
+    spark: tuple[bytes, bytes] | None = None,
 ) -> tuple[bytes, dict[str, list[Place]]]:
-    """Return a log, and the places of its own segments' parts, by the segments' names."""
+    """Return a log, and where it has the parts of each segment, by the names of segments.
+
+    `spark` is what is before the log, and the batch's entry in `offsets`: the log has their checksums.
+    """
     header = struct.pack(">8sHHII", b"DSTLLOG\n", 2, kind, 0, 0)
     body = bytearray(header + struct.pack(">I", google_crc32c.value(header)))
     files: list[str] = []
@@ -188,6 +192,9 @@ def log(
         sections += section(
             14, number(listed.since) + number(listed.plain_up_to) + number(len(listed.held)) + snapshots
         )
+    if spark is not None:
+        before, offsets = (google_crc32c.value(content).to_bytes(4, "big") for content in spark)
+        sections += section(15, before + b"\1" + offsets)
     stored = zlib.compress(sections)
     if len(sections) > 64 * len(stored):
         stored = zlib.compress(sections, 0)
@@ -241,6 +248,13 @@ class WrittenCheckpoint:
         ]
         operator = {"operatorInfo": {"operatorId": 0, "operatorName": "stateStoreSave"}, "stateStoreInfo": stores}
         (self.root / "state/0/_metadata/metadata").write_text("v1\n" + json.dumps(operator) + " ")
+        schema = b'{"type":"struct","fields":[{"name":"f"}]}'
+        piece = struct.pack(">IH", 1, len(schema)) + schema
+        (self.root / "state/0/0/_metadata").mkdir()
+        (self.root / "state/0/0/_metadata/schema").write_bytes(b"\0\2v2" + piece + piece)
+        source = self.root / "sources/0"
+        source.mkdir(parents=True)
+        (source / "0").write_text('v1\n{"path":"file:///input/0","timestamp":0,"batchId":0}')
         self.claim()
         return self
 
@@ -249,11 +263,13 @@ class WrittenCheckpoint:
         text = f"claim {RUN} driver.example {first} {self.epoch - 1}\n"
         (self.root / f"dstl/epochs/{self.epoch}").write_text(text)
 
-    def offsets(self, batch: int) -> None:
-        """Write the `offsets` entry of a batch."""
+    def offsets(self, batch: int, source: str = '{"logOffset":0}') -> bytes:
+        """Write the `offsets` entry of a batch, with the line of its source, and return it."""
         conf = {"spark.sql.streaming.stateStore.providerClass": "x.DstlStateStoreProvider"}
         head = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": conf})
-        (self.root / f"offsets/{batch}").write_text("v1\n" + head + '\n{"logOffset":0}')
+        content = f"v1\n{head}\n{source}".encode()
+        (self.root / f"offsets/{batch}").write_bytes(content)
+        return content
 
     def data_file(self, segments: Sequence[Written]) -> dict[str, list[Place]]:
         """Write a data file with these segments; returns their places, by their names."""
@@ -274,16 +290,21 @@ class WrittenCheckpoint:
         previous: bytes | None = None,
         base: str | None = None,
         listed: Listed | None = None,
+        ids: object = None,
     ) -> None:
-        """Write the commit entry of a batch, and its `offsets` entry; it follows the batch before by default."""
+        """Write the commit entry of a batch, and its `offsets` entry; it follows the batch before by default.
+
+        `ids` are the state store checkpoint ids in Spark's second line.
+        """
         before = entry_id(batch - 1, run) if previous is None and batch else previous
+        note = json.dumps({"dstl": 2, "run": RUN, "epoch": self.epoch, "batch": batch}, separators=(",", ":"))
+        metadata = {"nextBatchWatermarkMs": 0} | ({} if ids is None else {"stateUniqueIds": ids})
+        spark = json.dumps(metadata, separators=(",", ":")).encode()
+        lines = b"v1\n" + spark + b"\n" + note.encode().ljust(2047) + b"\n"
         content, _ = log(
             1, segments, epoch=self.epoch, batch=batch, entry=entry_id(batch, run), previous=before, base=base,
-            listed=listed or Listed(held=self.held),
+            listed=listed or Listed(held=self.held), spark=(lines, self.offsets(batch)),
         )  # fmt: skip
-        note = json.dumps({"dstl": 2, "run": RUN, "epoch": self.epoch, "batch": batch}, separators=(",", ":"))
-        lines = b'v1\n{"nextBatchWatermarkMs":0}\n' + note.encode().ljust(2047) + b"\n"
-        self.offsets(batch)
         (self.root / f"commits/{batch}").write_bytes(lines + content)
 
     def changes(self, batch: int, size: int = 40) -> list[Written]:

@@ -74,6 +74,12 @@ def test_a_missing_jar_is_reported_with_what_every_user_can_do(package: Path) ->
     assert str(package) in str(error.value)
 
 
+def test_a_package_that_was_built_for_other_sparks_names_them(package: Path) -> None:
+    (package / "jars" / LINES[1].jar).touch()
+    with pytest.raises(JarNotFound, match=f"was built for Spark {LINES[1].name} alone, not for {LINES[0].name}"):
+        jar_path(LINES[0].name)
+
+
 def test_the_environment_names_another_jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = tmp_path / "other.jar"
     monkeypatch.setenv("SPARK_DSTL_JAR", str(other))

@@ -24,6 +24,13 @@ def test_every_option_has_a_python_name_and_a_key_of_its_own() -> None:
     assert all(option.name.isidentifier() for option in all_options())
 
 
+def test_a_mistyped_name_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(TypeError, match=r"'commit_timout': there is no such .*; did you mean commit_timeout\?"):
+        spark_settings({"commit_timout": "5min"})
+    with pytest.raises(TypeError, match=r"'x': there is no such option of the log$"):
+        spark_settings({"x": "5min"})
+
+
 @pytest.mark.parametrize("option", all_options(), ids=lambda option: option.key)
 def test_a_default_is_a_value_that_its_option_takes(option: Option) -> None:
     assert option.doc

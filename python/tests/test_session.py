@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -277,6 +278,16 @@ def test_a_connect_server_named_by_the_environment_gets_no_jar(monkeypatch: pyte
 
 def test_a_connect_server_that_pyspark_starts_itself_gets_the_jar(jar: Path) -> None:
     assert options_of(configure(SparkSession.builder.remote("local[2]")))["spark.jars"] == str(jar)
+
+
+@pytest.mark.usefixtures("jar")
+def test_a_connect_server_that_pyspark_starts_itself_does_not_warn_of_settings_that_it_has() -> None:
+    """PySpark starts the server with the builder's settings, and sets them again in its session."""
+    configure(SparkSession.builder.remote("local[2]"))
+    with warnings.catch_warnings(record=True) as warned:
+        for key in ("spark.jars", CHARTS, "spark.other"):
+            warnings.warn(f"Failed to set {key} to Some(x) due to [CANNOT_MODIFY_CONFIG]", UserWarning, stacklevel=1)
+    assert [str(one.message).split()[3] for one in warned] == ["spark.other"]
 
 
 def test_errors_are_of_the_kinds_that_callers_expect() -> None:

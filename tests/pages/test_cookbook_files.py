@@ -50,7 +50,7 @@ def test_a_lost_snapshot(tmp_path: Path, spark: SparkSession) -> None:
         assert unusable_snapshots(spark) > before
         recipe.sees(recipe.types(console.DAMAGED))
         clicks.resume(4, RETAIN_LITTLE)
-        while clicks.later and not is_intact(clicks.checkpoint):
+        while clicks.later and is_damaged(clicks.checkpoint):
             clicks.resume(4, RETAIN_LITTLE)
         recipe.sees(recipe.types())
     clicks.resume(2)
@@ -84,9 +84,9 @@ def run_to_a_snapshot(clicks: Clicks) -> list[Path]:
     return found
 
 
-def is_intact(root: Path) -> bool:
+def is_damaged(root: Path) -> bool:
     with spark_dstl.open(str(root)) as checkpoint:
-        return checkpoint.verify().is_intact
+        return checkpoint.verify().is_damaged
 
 
 def files_of_the_newest_snapshot(root: Path) -> list[Path]:

@@ -46,6 +46,8 @@ RUN_BY = {
     ("docs/monitoring.md", "python"): "tests/tools/test_monitoring.py",
     ("docs/monitoring.md", "sh"): "tests/tools/test_monitoring.py",
     ("docs/operations.md", "python"): "tests/pages/test_doc_examples.py",
+    ("docs/platforms.md", "sh"): "tests/pages/test_doc_examples.py",
+    ("docs/worth-it.md", "sh"): "python/tests/commands/test_probe_command.py",
     ("docs/tutorial.md", "python"): "tests/pages/test_tutorial.py",
     ("docs/tutorial.md", "sh"): "tests/pages/test_tutorial.py",
 }
@@ -99,10 +101,11 @@ def places(checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def of_the_commands() -> list[Block]:
-    return [block for block in examples_of_commands() if block.heading not in ELSEWHERE]
+    examples = [block for block in examples_of_commands() if block.heading not in ELSEWHERE]
+    return [*examples, *runnable("docs/platforms.md", "sh")]
 
 
-@pytest.mark.parametrize("block", of_the_commands(), ids=lambda block: block.heading)
+@pytest.mark.parametrize("block", of_the_commands(), ids=lambda block: block.heading or block.page)
 def test_the_examples_of_a_command_run(block: Block, places: dict[str, object], tmp_path: Path) -> None:
     for line in lines_of(block, places):
         if line.startswith("spark-submit "):

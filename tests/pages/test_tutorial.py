@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tutorial, typed from its first line to its last, with a local S3-compatible server.
+"""The tutorial, typed from its first line to its last.
 
-`make test-storage` builds its requirements, such as the wheel, and runs it; other runs skip it.
+`make test-storage` builds what its part on S3 needs, such as the wheel and a server; other runs skip that part.
 """
 
 from __future__ import annotations
@@ -18,10 +18,14 @@ from documents import ROOT, Block, blocks
 
 import spark_dstl
 from harness import free_port
-from settings import COMPILER
+from settings import COMPILER, IN_FULL
+from spark_facts import skip_unless_readable
 from terminal import Terminal
 
 PAGE = "docs/tutorial.md"
+BLOCKS = [block for block in blocks(PAGE) if block.not_run is None]
+S3_HEADING = "The same on S3"
+PROGRAM = next(block.text for block in BLOCKS if block.language == "python")
 CACHE = Path.home() / ".cache" / "spark-dstl"
 # The home directory of Java and the shell, which keeps the jars that Spark has downloaded.
 HOME = CACHE / "home"
@@ -34,7 +38,7 @@ pytestmark = pytest.mark.timeout(1200)
 
 @pytest.fixture
 def prepared() -> Path:
-    """The wheel of this checkout."""
+    """The wheel of this checkout, with a server for S3."""
     if not os.environ.get(ASKED_FOR):
         pytest.skip("`make test-storage` runs it: it needs Go, and fetches jars")
     if shutil.which("versitygw", path=f"{os.environ['PATH']}{os.pathsep}{CACHE / 'tools'}") is None:
@@ -43,24 +47,12 @@ def prepared() -> Path:
     return wheel
 
 
-def environment(work: Path, wheel: Path) -> dict[str, str]:
-    """The shell's variables: the wheel is installed, its requirements are those of this environment."""
-    installed = work / "installed"
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pip",
-            "install",
-            "-q",
-            "--no-deps",
-            "--no-index",
-            "--target",
-            str(installed),
-            str(wheel),
-        ],
-        check=True,
-    )
+def environment(work: Path, wheel: Path | None = None) -> dict[str, str]:
+    """The shell's variables: the wheel is installed, or else the package of this checkout; requirements are here."""
+    installed = ROOT / "python" / "src" if wheel is None else work / "installed"
+    if wheel is not None:
+        pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", str(installed)]
+        subprocess.run([*pip, str(wheel)], check=True)
     HOME.mkdir(parents=True, exist_ok=True)
     path = [str(installed / "bin"), str(Path(sys.executable).parent), os.environ["PATH"], str(CACHE / "tools")]
     ours = {
@@ -72,18 +64,18 @@ def environment(work: Path, wheel: Path) -> dict[str, str]:
         "SPARK_LOCAL_DIRS": str(work / "local"),
         "JAVA_TOOL_OPTIONS": f"-Duser.home={HOME} {COMPILER}",
     }
-    of_aws = ("SPARK_DSTL_JAR", "AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3")
-    return {name: value for name, value in os.environ.items() if name not in of_aws} | ours
+    others = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3", *(("SPARK_DSTL_JAR",) if wheel else ()))
+    return {name: value for name, value in os.environ.items() if name not in others} | ours
 
 
 class Page:
-    """The blocks of the page, which the test uses in their order."""
+    """The blocks of a part of the page, which the test uses in their order."""
 
-    def __init__(self, terminal: Terminal, work: Path, port: int) -> None:
+    def __init__(self, terminal: Terminal, work: Path, on_s3: bool = False) -> None:
         self._terminal = terminal
         self._work = work
-        self._port = str(port)
-        self.left = [block for block in blocks(PAGE) if block.not_run is None]
+        self._port = str(free_port())
+        self.left = [block for block in BLOCKS if (block.heading == S3_HEADING) == on_s3]
 
     def next(self, language: str) -> Block:
         block = self.left.pop(0)
@@ -122,44 +114,76 @@ def pattern(block: Block) -> re.Pattern[str]:
     return re.compile(r"(?s:.*?)".join(lines))
 
 
-def test_the_tutorial_works_as_written(tmp_path: Path, prepared: Path) -> None:
-    with Terminal(tmp_path, environment(tmp_path, prepared)) as terminal:
-        assert str(tmp_path) in terminal.types("python -c 'import spark_dstl; print(spark_dstl.jar_path())'")
-        page = Page(terminal, tmp_path, free_port())
+def changed(replacement: str, *lines: str) -> str:
+    """The program with other lines in the place of those that begin with one of `lines`."""
+    found = [line for line in PROGRAM.splitlines() if line.startswith(lines)]
+    assert len(found) >= len(lines)
+    return "\n".join(
+        replacement if line == found[0] else line for line in PROGRAM.splitlines() if line not in found[1:]
+    )
+
+
+@pytest.mark.skipif(not IN_FULL, reason="takes minutes; the notebook has the same query")
+def test_the_tutorial_works_as_written(tmp_path: Path) -> None:
+    skip_unless_readable(1)
+    with Terminal(tmp_path, environment(tmp_path)) as terminal:
+        page = Page(terminal, tmp_path)
+        (tmp_path / "clicks.py").write_text(page.next("python").text, encoding="utf-8")
         page.types()
-        program = page.next("python").text
-        (tmp_path / "clicks.py").write_text(program, encoding="utf-8")
-        page.types()
-        page.waits_for("clicks.log")
-        page.sees(page.types())
-        page.sees(page.types())
-        page.sees(page.types())
-        page.sees(page.types())
-        page.types()
+        page.waits_for("logged.log")
         page.types()
         page.waits_for("again.log")
         page.sees(page.types())
+        page.sees(page.types())
+        page.waits_for("again.log")
         page.types()
-        again = batches(tmp_path / "again.log")
-        check_continuation(batches(tmp_path / "clicks.log"), again)
-        for old in (r"^checkpoint = .*\n", r"^spark = spark_dstl\.configure.*\n"):
-            program, changed = re.subn(old, page.next("python").text, program, flags=re.MULTILINE)
-            assert changed == 1
-        (tmp_path / "stock.py").write_text(program, encoding="utf-8")
+        page.waits_for("plain.log")
+        page.sees(page.types())
+        check_continuation(batches(tmp_path / "logged.log"), batches(tmp_path / "again.log"))
+        page.types()
+        stock = changed(page.next("python").text, "options", "spark =", "spark.streams")
+        (tmp_path / "stock.py").write_text(stock, encoding="utf-8")
         page.types()
         page.waits_for("stock.log")
-        check_continuation(again, batches(tmp_path / "stock.log"))
+        check_continuation(batches(tmp_path / "again.log"), batches(tmp_path / "stock.log"))
         assert not page.left
-        said = "".join((tmp_path / f"{name}.log").read_text(encoding="utf-8") for name in ("clicks", "again"))
+    for log in ("logged.log", "again.log", "plain.log"):
+        said = (tmp_path / log).read_text(encoding="utf-8")
+        assert said.count("simulate.slowStorage is set, which is for trials and not for production") == 1
+    changelogs = {of: list((tmp_path / of / "state").rglob("*.changelog")) for of in ("logged", "plain", "exported")}
+    assert [bool(found) for found in changelogs.values()] == [False, True, True]
+
+
+def test_the_tutorial_on_s3_works_as_written(tmp_path: Path, prepared: Path) -> None:
+    with Terminal(tmp_path, environment(tmp_path, prepared)) as terminal:
+        assert str(tmp_path) in terminal.types("python -c 'import spark_dstl; print(spark_dstl.jar_path())'")
+        page = Page(terminal, tmp_path, on_s3=True)
+        page.types()
+        program = changed(page.next("python").text, "builder", "options", "spark =", "spark.streams")
+        (tmp_path / "s3.py").write_text(program, encoding="utf-8")
+        page.types()
+        page.waits_for("s3-query.log")
+        page.sees(page.types())
+        page.types()
+        page.waits_for("s3-again.log")
+        page.types()
+        assert not page.left
+        check_continuation(batches(tmp_path / "s3-query.log"), batches(tmp_path / "s3-again.log"))
+        said = "".join((tmp_path / f"s3-{name}.log").read_text(encoding="utf-8") for name in ("query", "again"))
         assert "does not create objects exclusively" not in said
-        assert list((tmp_path / "s3/my-bucket/checkpoints/clicks-stock/state").rglob("*.changelog"))
-        assert not list((tmp_path / "s3/my-bucket/checkpoints/clicks/state").rglob("*.changelog"))
+    bucket = tmp_path / "s3/my-bucket/checkpoints"
+    changelogs = [list((bucket / of / "state").rglob("*.changelog")) for of in ("clicks", "clicks-stock")]
+    assert [bool(found) for found in changelogs] == [False, True]
 
 
 def batches(log: Path) -> list[tuple[int, int]]:
-    """The number and the total of clicks of each batch that a program has printed."""
-    found = re.findall(r"^batch (\d+): (\d+) clicks on \d+ pages$", log.read_text(encoding="utf-8"), re.MULTILINE)
-    return [(int(number), int(total)) for number, total in found]
+    """The number and the total of clicks of each batch whose whole table is in a program's log."""
+    parts = re.split(r"^Batch: (\d+)$", log.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    return [
+        (int(number), sum(map(int, re.findall(r"^\| +\d\| +(\d+)\|$", table, re.MULTILINE))))
+        for number, table in zip(parts[::2], parts[1::2], strict=True)
+        if table.count("+----+") > 2
+    ]
 
 
 def check_continuation(before: list[tuple[int, int]], after: list[tuple[int, int]]) -> None:

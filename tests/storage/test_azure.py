@@ -39,7 +39,7 @@ def check_on(server: Azurite) -> Callable[[Run], None]:
         run.names = local_names
         run.check_state()
         with spark_dstl.open(str(copy)) as checkpoint:
-            assert checkpoint.verify(deep=True).is_intact
+            assert not checkpoint.verify(deep=True).is_damaged
 
     return check
 

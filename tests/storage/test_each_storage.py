@@ -65,7 +65,7 @@ def check(storage: Storage, reader: Reader) -> Check:
 
 def verify(checkpoint: Checkpoint) -> None:
     found = checkpoint.verify(deep=True)
-    assert found.is_intact, (found.damages, found.lost)
+    assert not found.is_damaged, (found.damages, found.lost)
 
 
 @pytest.mark.timeout(1200)

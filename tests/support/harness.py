@@ -217,7 +217,7 @@ class Run:
                 is_on_s3 = query.checkpoint.startswith("s3a:")
                 place = query.checkpoint if is_on_s3 else query.checkpoint.rpartition("://")[2]
                 with spark_dstl.open(place) as checkpoint:
-                    assert checkpoint.verify(deep=True).is_intact
+                    assert not checkpoint.verify(deep=True).is_damaged
             return
         if reader is None:
             with self._python("read-state", "", {}) as driver:

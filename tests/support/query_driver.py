@@ -17,6 +17,7 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
@@ -30,6 +31,9 @@ AGGREGATION_WATERMARK = "100 days"
 JOIN_WATERMARK = "1 minute"
 # Background work of a stopped query is checked every five seconds.
 LINGER_SECONDS = 7
+# A Spark Connect server gives the Python process of `foreachBatch` ten seconds to connect, too few on a busy machine.
+STARTS_ON_A_SERVER = 5
+WORKER_WAS_LATE = "Python worker failed to connect back"
 
 Spec = dict[str, Any]
 
@@ -125,14 +129,20 @@ def start(spark: SparkSession, query: Spec, interval: str = "") -> StreamingQuer
         "ticks": ticks,
     }
     result = kinds[query["kind"]](spark, Path(query["input"]))
-    return (
+    writer = (
         result.writeStream.queryName(query["name"])
         .outputMode("append" if query["kind"] == "join_aggregation" else "update")
         .option("checkpointLocation", query["checkpoint"])
         .foreachBatch(batch_writer(Path(query["output"])))
         .trigger(**({"processingTime": interval} if interval else {"availableNow": True}))
-        .start()
     )
+    for _ in range(STARTS_ON_A_SERVER - 1):
+        try:
+            return writer.start()
+        except PySparkException as failed:
+            if WORKER_WAS_LATE not in str(failed):
+                raise
+    return writer.start()
 
 
 def aggregation(spark: SparkSession, source: Path) -> DataFrame:

@@ -68,7 +68,7 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
         yield server
 
 
-def test_the_checkpoint_of_a_finished_query_is_intact_and_lists_its_stores(made: Run) -> None:
+def test_the_checkpoint_of_a_finished_query_has_no_damage_and_lists_its_stores(made: Run) -> None:
     root = checkpoint_of(made)
     result = command("verify", str(root), "--deep")
     assert result.exit_code == 0, result.output

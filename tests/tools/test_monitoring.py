@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,6 +42,27 @@ query = rows.writeStream.outputMode("update").format("noop").option("checkpointL
 {}
 query.stop()
 spark.stop()
+"""
+# Spark reports no batch before the query has ended.
+ENDS_WITHOUT_STOP = """
+import threading
+from pathlib import Path
+from pyspark.sql import SparkSession
+import query_driver, settings, spark_dstl
+builder = SparkSession.builder
+for key, value in settings.base_confs("local[2]", Path().absolute()).items():
+    builder = builder.config(key, value)
+spark = builder.getOrCreate()
+ended = threading.Event()
+class Late(spark_dstl.MetricsListener):
+    def onQueryProgress(self, event):
+        ended.wait()
+        super().onQueryProgress(event)
+spark.streams.addListener(Late(progress_file="progress.jsonl"))
+rows = query_driver.read(spark, Path("input/events").absolute())
+query = rows.writeStream.format("noop").option("checkpointLocation", "checkpoint").trigger(availableNow=True).start()
+query.awaitTermination()
+ended.set()
 """
 OWN_CHART = "rocksdbSstFileSize"
 
@@ -95,6 +117,16 @@ def test_query_metrics_match_over_spark_connect(tmp_path: Path) -> None:
     port = free_port()
     with server.serve(port), monitored(tmp_path / "client", remote=f"sc://127.0.0.1:{port}") as place:
         check_history(place)
+
+
+def test_a_program_that_ends_without_stopping_spark_keeps_all_batches_and_prints_no_trace(tmp_path: Path) -> None:
+    Aggregation.generate(files=3, rows=30).write(tmp_path / "input")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", ENDS_WITHOUT_STOP]
+    # The output ends with the JVM, after the program.
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert len((tmp_path / "progress.jsonl").read_text(encoding="utf-8").splitlines()) == 3
+    assert "py4j" not in done.stderr, done.stderr
 
 
 def test_the_python_examples_of_the_monitoring_page_run(tmp_path: Path) -> None:

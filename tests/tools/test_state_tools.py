@@ -122,9 +122,12 @@ def read(reader: Any) -> Rows:
 
 
 def objects(root: Path) -> dict[str, tuple[int, int]]:
-    """All files and directories of a checkpoint, with size and time."""
+    """All files and directories of a checkpoint, with size and time. Pins come and go: without that of theirs."""
     return {
-        str(path.relative_to(root)): (path.stat().st_size if path.is_file() else 0, path.stat().st_mtime_ns)
+        str(path.relative_to(root)): (
+            path.stat().st_size if path.is_file() else 0,
+            0 if path.name == "epochs" else path.stat().st_mtime_ns,
+        )
         for path in [root, *root.rglob("*")]
     }
 

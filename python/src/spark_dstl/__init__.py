@@ -9,8 +9,9 @@ batch of a query, and a `MetricsListener` keeps those of many batches. `open` re
 
 from typing import TYPE_CHECKING, Any
 
-from spark_dstl.checkpoint.checkpoint import Checkpoint
+from spark_dstl.checkpoint.checkpoint import Checkpoint, follow
 from spark_dstl.checkpoint.checkpoint import open_checkpoint as open  # noqa: A004
+from spark_dstl.checkpoint.follow import ChangedBatch, Followed, Position
 from spark_dstl.checkpoint.java.gateway import JvmOptions
 from spark_dstl.checkpoint.java.state import Selection
 from spark_dstl.checkpoint.locate import StorageOptions
@@ -18,11 +19,14 @@ from spark_dstl.configuration import conf, configure, configure_session
 from spark_dstl.errors import (
     CannotConvert,
     CannotExport,
+    CannotPin,
     CannotProbe,
     CannotRollBack,
     CheckpointNotFound,
     DamagedLog,
     DstlError,
+    FellBehind,
+    HistoryChanged,
     InvalidOption,
     InvalidProgress,
     JarNotFound,
@@ -31,6 +35,7 @@ from spark_dstl.errors import (
     MissingLogObject,
     MissingPackage,
     NotWatchable,
+    PinTooLate,
     QuerySeemsToRun,
     UnreadableState,
     UnreadableStorage,
@@ -45,11 +50,12 @@ if TYPE_CHECKING:
     from spark_dstl.monitoring.listener import MetricsListener
 
 __all__ = [
-    "CannotConvert", "CannotExport", "CannotProbe", "CannotRollBack", "Checkpoint", "CheckpointNotFound", "DamagedLog",
-    "DstlError", "InvalidOption", "InvalidProgress", "JarNotFound", "JarNotLoaded", "JvmFailed", "JvmOptions",
-    "MetricsListener", "MissingLogObject", "MissingPackage", "NotWatchable", "QueryMetrics", "QuerySeemsToRun",
-    "Selection", "StorageOptions", "UnreadableState", "UnreadableStorage", "UnsupportedLog", "UnsupportedSpark",
-    "__version__", "conf", "configure", "configure_session", "jar_path", "metrics", "open",
+    "CannotConvert", "CannotExport", "CannotPin", "CannotProbe", "CannotRollBack", "ChangedBatch", "Checkpoint",
+    "CheckpointNotFound", "DamagedLog", "DstlError", "FellBehind", "Followed", "HistoryChanged", "InvalidOption",
+    "InvalidProgress", "JarNotFound", "JarNotLoaded", "JvmFailed", "JvmOptions", "MetricsListener", "MissingLogObject",
+    "MissingPackage", "NotWatchable", "PinTooLate", "Position", "QueryMetrics", "QuerySeemsToRun", "Selection",
+    "StorageOptions", "UnreadableState", "UnreadableStorage", "UnsupportedLog", "UnsupportedSpark", "__version__",
+    "conf", "configure", "configure_session", "follow", "jar_path", "metrics", "open",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
+import warnings
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 from spark_dstl.errors import InvalidOption, JarNotLoaded
 from spark_dstl.jar import jar_path
 from spark_dstl.jvm import check_connect_server, check_jvm, running_jvm
-from spark_dstl.monitoring.ui_charts import chart_settings
+from spark_dstl.monitoring.ui_charts import SETTING, chart_settings
 from spark_dstl.options import Directory, Duration, Size, spark_settings
 from spark_dstl.release import installed_line, line_of
 
@@ -34,6 +36,7 @@ class LogOptions(TypedDict, total=False):
     base_path: Directory | None
     commit_mode: Literal["async", "sync"] | None
     commit_timeout: Duration | None
+    commit_overlap_offsets: Literal["auto", "always", "never"] | None
     inline_max_segment_size: Size | None
     inline_max_batch_size: Size | None
     preemptive_persist_threshold: Size | None
@@ -55,6 +58,8 @@ class LogOptions(TypedDict, total=False):
     download_cache_idle_timeout: Duration | None
     download_disk_cache_max_size: Size | None
     local_recovery_max_size: Size | None
+    pins_max_duration: Duration | None
+    simulate_slow_storage: Duration | None
 
 
 def configure(
@@ -100,6 +105,7 @@ def configure(
             check_jvm(jvm)
         else:
             settings["spark.jars"] = _with_jar(_options_of(builder).get("spark.jars", ""), str(jar_path(line.version)))
+            _expect_refusals("spark.jars", SETTING)
     for key, value in settings.items():
         builder.config(key, value)
     return builder
@@ -186,6 +192,12 @@ def _uses_connect_server(builder: SparkSession.Builder) -> bool:
     """Whether the session's JVM is a Spark Connect server that this process does not start."""
     remote = _options_of(builder).get("spark.remote") or os.environ.get("SPARK_REMOTE") or ""
     return str(remote).startswith("sc://") or getattr(builder, "_channel_builder", None) is not None
+
+
+def _expect_refusals(*keys: str) -> None:
+    """Suppress warnings that a Spark Connect server refuses settings with which PySpark has started it."""
+    for key in keys:
+        warnings.filterwarnings("ignore", rf"Failed to set {re.escape(key)} to ", UserWarning)
 
 
 def _with_jar(jars: str, jar: str) -> str:

@@ -56,7 +56,7 @@ class DamagedLog(DstlError):
     def __init__(self, file: str, offset: int, damage: str) -> None:
         super().__init__(
             f"{file} is damaged at offset {offset}: {damage}. Restore the object from a backup or an older object "
-            "version; `dstl verify` says which batch is intact, and how to roll back to it"
+            "version; `dstl verify` says which batch is undamaged, and how to roll back to it"
         )
         self.file = file
         self.offset = offset
@@ -81,6 +81,29 @@ class UnreadableState(DstlError):
 
 class QuerySeemsToRun(DstlError):
     """A query seems to run on a checkpoint that a command would change; the message names the sign."""
+
+
+class CannotPin(DstlError):
+    """The checkpoint takes no pins; the message says why."""
+
+
+class PinTooLate(CannotPin):
+    """The batch cannot be pinned any more: Spark has purged it. The message names the batch."""
+
+
+class HistoryChanged(DstlError):
+    """A followed query was rolled back: batches that were followed are not in its history any more.
+
+    `last` is the last followed batch that still is, or None if that is unknown.
+    """
+
+    def __init__(self, message: str, last: int | None) -> None:
+        super().__init__(message)
+        self.last = last
+
+
+class FellBehind(DstlError):
+    """A followed query has deleted the batch that comes next. The message names the oldest one that is there."""
 
 
 class CannotRollBack(DstlError):

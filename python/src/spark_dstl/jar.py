@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spark_dstl.errors import JarNotFound
-from spark_dstl.release import installed_line, line_of
+from spark_dstl.release import LINES, installed_line, line_of
 from spark_dstl.version import __version__
 
 if TYPE_CHECKING:
@@ -41,6 +41,13 @@ def jar_path(spark: str | None = None) -> Path:
     line = installed_line() if spark is None else line_of(spark, "Spark", "was asked for")
     shipped = _package().joinpath("jars", line.jar)
     if not shipped.is_file():
+        others = [other.name for other in LINES if _package().joinpath("jars", other.jar).is_file()]
+        if others:
+            raise JarNotFound(
+                f"this package was built for Spark {' and '.join(others)} alone, not for {line.name}: in a checkout "
+                f"`make wheel SPARK={line.name}` builds one for that and `make wheel` one for all; {JAR_VARIABLE} "
+                "names another jar"
+            )
         raise JarNotFound(
             f"{shipped} is missing, which belongs to this package: install it again with "
             f"`pip install --force-reinstall spark-dstl=={__version__}`, or name a jar with {JAR_VARIABLE}"

@@ -4,6 +4,7 @@
 `options.json` lists them; it is generated from the options class of the JVM side.
 """
 
+import difflib
 import json
 import os
 import re
@@ -38,7 +39,9 @@ def spark_settings(given: Mapping[str, Any]) -> dict[str, str]:
     known = {option.name: option for option in all_options()}
     for name in given:
         if name not in known:
-            raise TypeError(f"got an unexpected keyword argument {name!r}: there is no such option of the log")
+            near = difflib.get_close_matches(name, known, 1)
+            meant = f"; did you mean {near[0]}?" if near else ""
+            raise TypeError(f"got an unexpected keyword argument {name!r}: there is no such option of the log{meant}")
     return {PREFIX + known[name].key: known[name].convert(value) for name, value in given.items() if value is not None}
 
 

@@ -15,14 +15,15 @@ class SparkLine:
     """A minor release of Spark with a jar.
 
     `name` is the release, such as `4.2`; `version` the patch release that the jar is compiled against and tested with;
-    `scala` its Scala. `reads` is whether its classes can read state outside of a query, and `converts` whether they can
-    write it.
+    `scala` its Scala. `reads` is whether its classes can read state outside of a query, `follows` whether batch by
+    batch, and `converts` whether they can write it.
     """
 
     name: str
     version: str
     scala: str = "2.13"
     reads: bool = True
+    follows: bool = True
     converts: bool = True
 
     @property
@@ -40,8 +41,8 @@ LINES = (
     SparkLine("4.3", "4.3.0"),
     SparkLine("4.2", "4.2.0"),
     SparkLine("4.1", "4.1.1", converts=False),
-    SparkLine("4.0", "4.0.2", converts=False),
-    SparkLine("3.5", "3.5.8", scala="2.12", reads=False, converts=False),
+    SparkLine("4.0", "4.0.2", follows=False, converts=False),
+    SparkLine("3.5", "3.5.8", scala="2.12", reads=False, follows=False, converts=False),
 )
 _OLDER = ", ".join(line.name for line in reversed(LINES[1:]))
 SUPPORTED_SPARK = f"{_OLDER} and {LINES[0].name}"

@@ -89,10 +89,11 @@ def test_each_object_has_its_kind(path: str) -> None:
     assert "other" not in kinds.values()
 
 
-def test_the_summary_has_the_owner_and_the_reads_of_a_restart(path: str) -> None:
+def test_the_summary_has_the_newest_claim_and_the_reads_of_a_restart(path: str) -> None:
     with spark_dstl.open(path) as checkpoint:
         summary = checkpoint.summary()
-    assert (summary.owner_epoch, summary.owner_run, summary.owner_host) == (1, RUN, "driver.example")
+    assert (summary.claim_epoch, summary.claim_run, summary.claim_host) == (1, RUN, "driver.example")
+    assert (summary.committed_epoch, summary.committed_run, summary.committed_host) == (1, RUN, "driver.example")
     assert (summary.oldest_batch, summary.newest_batch, summary.begun_batch) == (0, 6, 7)
     assert (summary.stores, summary.stores_without_snapshot, summary.oldest_snapshot) == (2, 0, 5)
     assert summary.provider == "DstlStateStoreProvider"
@@ -157,7 +158,13 @@ def test_a_snapshot_of_a_version_may_be_held_by_a_later_entry(tmp_path: Path) ->
 
 
 def test_a_directory_without_a_checkpoint_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointNotFound, match=r"it has no object `metadata`\. Name the directory"):
+    for place in (tmp_path, tmp_path / "absent"):
+        with pytest.raises(
+            CheckpointNotFound, match=r"there is no such directory, or it is empty\. Name the directory"
+        ):
+            spark_dstl.open(str(place))
+    (tmp_path / "offsets").mkdir()
+    with pytest.raises(CheckpointNotFound, match=r"it has no file `metadata`\. Name the directory"):
         spark_dstl.open(str(tmp_path))
     (tmp_path / "metadata").write_text("[]")
     with pytest.raises(CheckpointNotFound, match="names no query"):
@@ -215,8 +222,7 @@ def test_ungrouped_state_has_one_partition(tmp_path: Path, name: str, key: str, 
     noted = metadata.read_text().replace('"numPartitions": 1', '"numPartitions": 3')
     metadata.write_text(noted.replace("stateStoreSave", name))
     schema = written.root / "state/0/0/_metadata/schema"
-    schema.parent.mkdir(parents=True)
     schema.write_bytes(f'\0\2v2\0\0{{"type":"struct","fields":{key}}}\0{{"type":"struct","fields":[]}}'.encode())
     with spark_dstl.open(str(written.root)) as checkpoint:
         assert checkpoint.operators().column("partitions").to_pylist() == [partitions]
-        assert checkpoint.verify().is_intact == (partitions == 1)
+        assert checkpoint.verify().is_damaged == (partitions != 1)

@@ -63,7 +63,7 @@ def test_the_golden_data_file_is_read() -> None:
 @in_a_checkout
 @pytest.mark.parametrize(
     ("file", "why"),
-    {"later-version": "format version 3", "required-flag": "flags", "required-section": "section 16"}.items(),
+    {"later-version": "format version 3", "required-flag": "flags", "required-section": "section 18"}.items(),
 )
 def test_golden_files_of_later_releases_are_unsupported_and_not_damaged(file: str, why: str) -> None:
     content = (GOLDEN / f"{file}.entry").read_bytes()
@@ -207,8 +207,8 @@ def test_an_index_that_breaks_a_rule_is_damage(sections: bytes, damage: str) -> 
 
 
 def test_an_unknown_mandatory_section_is_reported_before_other_damage() -> None:
-    with pytest.raises(UnsupportedLog, match="written by x, cannot be read without understanding section 16"):
-        entry(with_index(WRITER + written.section(16, b"")))
+    with pytest.raises(UnsupportedLog, match="written by x, cannot be read without understanding section 18"):
+        entry(with_index(WRITER + written.section(18, b"")))
 
 
 def test_an_index_that_would_unpack_to_much_is_not_unpacked() -> None:

@@ -79,7 +79,7 @@ def test_with_apply_it_rolls_back(written: WrittenCheckpoint) -> None:
     assert not {name for name in left if "6.zip" in name or ".6.crc" in name}
     with spark_dstl.open(str(written.root)) as checkpoint:
         found = checkpoint.verify()
-    assert (found.is_intact, found.newest_intact) == (True, 3)
+    assert (found.is_damaged, found.newest_undamaged) == (False, 3)
     again = dstl("rollback", str(written.root), "--to", "3", "--apply", "--stopped")
     assert "Batch 3 is the newest: there is nothing to delete." in again.output
 
@@ -99,7 +99,7 @@ def test_after_an_interrupt_the_checkpoint_starts_and_the_rollback_can_be_repeat
         assert begun - committed in (0, 1)
         with spark_dstl.open(str(copy)) as checkpoint:
             found = verify.verify(checkpoint, wait=no_wait)
-            assert (found.is_intact, found.newest_intact) == (True, committed), (planned[:done], found.damages)
+            assert (found.is_damaged, found.newest_undamaged) == (False, committed), (planned[:done], found.damages)
             # No plain snapshot of a version that a batch makes again.
             assert not [one for one in found.leftovers if "which is not committed" in one.what]
             rollback.apply_rollback(
@@ -137,22 +137,23 @@ def test_a_rollback_that_would_delete_the_needed_snapshot_is_refused(tmp_path: P
     aged(checkpoint.root)
     with spark_dstl.open(str(checkpoint.root)) as opened:
         found = opened.verify()
-        assert (found.is_intact, found.newest_intact, sorted(found.held_above)) == (True, 7, [4, 5])
+        assert (found.is_damaged, found.newest_undamaged, sorted(found.held_above)) == (False, 7, [4, 5])
         assert rollback.plan_rollback(opened, 6, no_wait).objects == ["commits/7", "offsets/7"]
         with pytest.raises(CannotRollBack, match="commits/6 holds the snapshot that it is rebuilt from"):
             rollback.plan_rollback(opened, 5, no_wait)
 
 
-def test_with_deep_a_rollback_reads_all_data_before(written: WrittenCheckpoint) -> None:
+def test_a_rollback_reads_before_what_a_start_from_its_batch_reads(written: WrittenCheckpoint) -> None:
     entry = written.root / "commits/2"
     content = bytearray(entry.read_bytes())
     content[content.index(b"DSTLLOG\n") + 30] ^= 1
     entry.write_bytes(bytes(content))
     (written.root / "state/0/0/3.zip").unlink()
-    assert dstl("rollback", str(written.root), "--to", "2").exit_code == 0
-    result = dstl("rollback", str(written.root), "--to", "2", "--deep")
-    assert result.exit_code == 1
-    assert "its bytes are damaged" in result.output
+    assert dstl("verify", str(written.root)).exit_code == 0
+    for deep in ((), ("--deep",)):
+        result = dstl("rollback", str(written.root), "--to", "2", *deep)
+        assert result.exit_code == 1
+        assert "its bytes are damaged" in result.output
 
 
 def test_a_rollback_needs_the_offsets_of_the_batch_before(written: WrittenCheckpoint) -> None:
@@ -306,4 +307,4 @@ def test_rollback_and_gc_work_on_s3(written: WrittenCheckpoint, s3: Callable[[Pa
     # With batch 5 its data file has become a leftover.
     assert "5 of 5 objects" in result.output, result.output
     result = dstl("verify", uri)
-    assert result.output.endswith("Intact. The newest batch is 3.\n"), result.output
+    assert result.output.endswith("No damage found in what was read. The newest batch is 3.\n"), result.output

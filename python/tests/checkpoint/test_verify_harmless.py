@@ -28,11 +28,12 @@ def test_objects_that_nothing_names_are_leftovers_and_not_damage(written: Writte
     written.claim()
     (written.root / "dstl/epochs/1.ended").write_bytes(b"ended\n")
     found = verified(written.root)
-    assert found.is_intact
+    assert not found.is_damaged
     assert {Path(one.object).name for one in found.leftovers} == {
         "1-4-5eed.log", ".1-9-5eed.log.abc.tmp", "1-5eed.trial", ".10.abc.tmp", "12.zip",
     }  # fmt: skip
     assert found.running is not None
+    assert found.running.endswith("if the clocks here and of storage agree, and no run has ended since")
     result = dstl("verify", str(written.root))
     assert result.exit_code == 0
     assert "A query seems to run" in result.output
@@ -44,7 +45,7 @@ def test_objects_that_nothing_names_are_leftovers_and_not_damage(written: Writte
 def test_a_foreign_file_is_noted(written: WrittenCheckpoint, name: str) -> None:
     (written.root / name).write_text("x")
     found = verified(written.root)
-    assert found.is_intact
+    assert not found.is_damaged
     assert [one.object for one in found.notes] == [str(written.root / name)]
 
 
@@ -54,7 +55,7 @@ def test_partitions_without_a_directory_are_noted(tmp_path: Path) -> None:
     for partition in range(1, 14):
         (checkpoint.root / f"state/0/{partition}").rmdir()
     found = verified(checkpoint.root)
-    assert found.is_intact
+    assert not found.is_damaged
     assert [one.object for one in found.notes] == [str(checkpoint.root / "state/0")]
     assert "13 of 14 partitions (1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 3 more)" in found.notes[0].what
 
@@ -63,18 +64,18 @@ def test_checksum_files_of_hadoop_are_part_of_local_checkpoints(written: Written
     for name in ("commits/.3.crc", "offsets/.3.crc", ".metadata.crc", "dstl/epochs/.1.crc"):
         (written.root / name).write_bytes(b"crc")
     found = verified(written.root)
-    assert (found.is_intact, found.notes, found.leftovers) == (True, [], [])
+    assert (found.is_damaged, found.notes, found.leftovers) == (False, [], [])
 
 
 def test_objects_that_a_query_deletes_between_the_looks_are_not_damage(written: WrittenCheckpoint) -> None:
     """The query deletes data files before the entry that names them."""
     data(written.root, 1).unlink()
-    assert not verified(written.root).is_intact
+    assert verified(written.root).is_damaged
 
     def retention(_seconds: float) -> None:
         purge(written.root, 4)
 
-    assert verified(written.root, then=retention).is_intact
+    assert not verified(written.root, then=retention).is_damaged
 
 
 def test_damage_that_only_the_second_look_finds_is_not_reported(written: WrittenCheckpoint) -> None:
@@ -96,7 +97,7 @@ def test_a_data_file_that_no_retained_version_needs_may_be_missing(written: Writ
     data(written.root, 1).unlink()
     entry(written.root, 2).unlink()
     found = verified(written.root)
-    assert found.is_intact, (found.damages, found.lost)
+    assert not found.is_damaged, (found.damages, found.lost)
     assert "which no retained version needs" in found.notes[0].what
 
 
@@ -115,22 +116,24 @@ def test_an_entry_that_fences_a_stopped_driver_is_not_damage(tmp_path: Path) -> 
     for batch in range(10):
         (checkpoint.root / f"offsets/{batch}").unlink()
     found = verified(checkpoint.root)
-    assert (found.is_intact, found.notes, found.newest_intact) == (True, [], 11)
+    assert (found.is_damaged, found.notes, found.newest_undamaged) == (False, [], 11)
     checkpoint.offsets(3)
     found = verified(checkpoint.root)
-    assert (found.is_intact, found.newest_intact) == (True, 11), (found.damages, found.lost)
+    assert (found.is_damaged, found.newest_undamaged) == (False, 11), (found.damages, found.lost)
     assert [one.object for one in found.notes] == [str(checkpoint.root / "offsets/3")]
     # Without the claim the reason for these entries is unknown.
     (checkpoint.root / "dstl/epochs/2").unlink()
-    assert not verified(checkpoint.root).is_intact
+    assert verified(checkpoint.root).is_damaged
 
 
 def test_batches_that_are_begun_and_committed_during_a_look_are_not_damage(written: WrittenCheckpoint) -> None:
     with spark_dstl.open(str(written.root)) as checkpoint:
-        objects = checkpoint.storage.objects
+        objects, asked = checkpoint.storage.objects, []
 
         def running(directory: str = "", recursive: bool = False) -> list[StoredObject]:
-            if directory == "offsets" and not (written.root / "commits/12").exists():
+            asked.append(directory)
+            # The first look is for a running query alone.
+            if directory == "offsets" and asked.count("offsets") == 2:
                 for batch in (10, 11, 12):
                     written.batch(batch)
                 written.offsets(13)
@@ -138,4 +141,5 @@ def test_batches_that_are_begun_and_committed_during_a_look_are_not_damage(writt
 
         checkpoint.storage.objects = running  # type: ignore[method-assign]
         found = verify.verify(checkpoint, wait=lambda _seconds: pytest.fail("a second look was made"))
-    assert (found.is_intact, found.newest_batch) == (True, 9)
+    assert (found.is_damaged, found.newest_batch) == (False, 9)
+    assert found.running == "offsets/13 changed while this command looked"

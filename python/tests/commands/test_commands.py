@@ -61,6 +61,21 @@ def test_the_jar_is_for_the_spark_that_is_named(monkeypatch: pytest.MonkeyPatch)
     assert "/jars/for-None.jar" in dstl("config").output
 
 
+def test_without_pyspark_the_error_tells_how_another_spark_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPARK_DSTL_JAR")
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    result = dstl("config")
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: PySpark is not installed")
+    assert result.output.endswith("For another Spark, name its version: --spark 4.3\n")
+
+
+def test_the_list_of_commands_has_whole_sentences() -> None:
+    commands = dstl("--help").output.partition("Commands:\n")[2].splitlines()
+    assert [line.split()[0] for line in commands] == sorted(main.commands)
+    assert all(line.endswith(".") and not line.endswith("..") for line in commands), commands
+
+
 @pytest.mark.parametrize("command", main.commands)
 def test_help_has_an_example_and_no_formatting_characters(command: str) -> None:
     text = dstl(command, "--help").output

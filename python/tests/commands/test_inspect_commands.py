@@ -106,16 +106,26 @@ def test_a_damaged_entry_is_shown_and_is_an_exit_code(written: WrittenCheckpoint
     assert "Traceback" not in result.output
 
 
-def test_show_prints_owner_times_and_sizes(written: WrittenCheckpoint) -> None:
+def test_show_prints_claim_times_and_sizes(written: WrittenCheckpoint) -> None:
     cut(written, 2)
     text = run(written.root, ("show",)).output
-    assert "owner            epoch 1, run cccccccc-0000-4000-8000-000000000003 on driver.example, since" in text
+    assert "newest claim     epoch 1, run cccccccc-0000-4000-8000-000000000003 on driver.example, since" in text
     assert "damaged entries  1; see dstl verify" in text
     assert "oldest snapshot  version 5" in text
     assert "2 changelogs of 80 B, 1 for the store with most" in text
     found = json.loads(run(written.root, ("show",), "--output", "json").output)
     assert found["recovery"]["changelogs"] == 2
     assert found["sizes"]["data file"]["objects"] == 2
+
+
+def test_show_tells_the_newest_claim_from_the_run_that_committed_last(written: WrittenCheckpoint) -> None:
+    assert "s ago; it has committed the newest batch\n" in run(written.root, ("show",)).output
+    written.epoch = 2
+    written.claim(first=7)
+    text = run(written.root, ("show",)).output
+    assert "committed by     epoch 1, run cccccccc-0000-4000-8000-000000000003 on driver.example\n" in text
+    assert "newest claim     epoch 2, run cccccccc-0000-4000-8000-000000000003 on driver.example, since" in text
+    assert "s ago; no batch of it is committed\n" in text
 
 
 def test_checkpoints_in_a_directory_are_listed_as_queries(tmp_path: Path, written: WrittenCheckpoint) -> None:

@@ -19,6 +19,8 @@ from spark_dstl.commands import console, main
 from spark_dstl.probing.places import LocalFiles, storage_at
 from spark_dstl.probing.storage import Refused
 
+WORTH = Path(__file__).resolve().parents[3] / "docs" / "worth-it.md"
+
 
 def dstl(*arguments: str) -> Result:
     return CliRunner().invoke(main, ("probe", *arguments), prog_name="dstl")
@@ -38,7 +40,43 @@ def test_a_local_directory_is_probed_and_left_as_it_was(tmp_path: Path) -> None:
     assert "Exclusive creation: yes. In 10 races of 8 creators each one won" in result.output
     assert "- stands for too few requests: p99 takes 100 of a kind, p99.9 1000, as of --objects 1000." in result.output
     assert re.search(r"^put +30( +[0-9.]+){2} +- +- +[0-9.]+ +0$", result.output, re.MULTILINE), result.output
-    assert "with the log; at S3's list prices $1,667 and $6." in result.output
+    assert re.search(r"^list price on S3 +\$1,667 +\$6$", result.output, re.MULTILINE), result.output
+
+
+def test_without_a_path_the_cost_of_a_query_is_printed() -> None:
+    result = dstl("--query", "partitions=64,stores=1,batches-per-hour=600")
+    assert result.exit_code == 0, result.output
+    assert "A query with 64 partitions of 1 store, 16 slots and 600 batches an hour" in result.output
+    assert re.search(r"^requests that a batch waits for +8 +2$", result.output, re.MULTILINE), result.output
+    assert re.search(r"^ms of waiting, with medians +320 +80\.0$", result.output, re.MULTILINE), result.output
+    assert json.loads(dstl("--query", "stores=4", "--output", "json").output)["shape"]["stores"] == 4
+
+
+@pytest.mark.skipif(not WORTH.exists(), reason="only in a checkout of the whole project")
+def test_the_page_about_costs_has_what_the_command_prints() -> None:
+    page = WORTH.read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| (\d+) \| (\d) \| (\d+) \| ([\d,]+) / (\d+) ms \| \$([\d,]+) / \$(\d+) \|$", page, re.MULTILINE
+    )
+    assert len(rows) > 4
+    for partitions, stores, batches, *shown in rows:
+        query = f"partitions={partitions},stores={stores},batches-per-hour={batches}"
+        cost = json.loads(dstl("--query", query, "--output", "json").output)
+        milliseconds = [f"{1000 * cost[f'{of}_median']:,.0f}" for of in ("stock", "log")]
+        assert shown == milliseconds + [f"{cost[f'{of}_dollars_a_month']:,.0f}" for of in ("stock", "log")]
+    (example,) = re.findall(r"^dstl probe (--query \S+)$", page, re.MULTILINE)
+    assert dstl(*example.split()).exit_code == 0
+
+
+@pytest.mark.parametrize("query", ["", "partitions", "partitions=0", "stores=17", "partition=4", "slots=1.5"])
+def test_a_wrong_figure_of_a_query_is_refused_by_name(query: str) -> None:
+    result = dstl("--query", query)
+    assert result.exit_code == 2
+    assert f"{query} is not NAME=NUMBER with one of partitions up to 10000, stores up to 16" in result.output
+
+
+def test_a_path_or_a_query_is_needed() -> None:
+    assert (dstl().exit_code, "Missing argument 'PATH'" in dstl().output) == (2, True)
 
 
 def test_the_report_is_an_object_in_json(tmp_path: Path) -> None:

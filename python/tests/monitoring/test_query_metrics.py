@@ -2,14 +2,17 @@
 import dataclasses
 import json
 import sys
+from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from uuid import uuid4
 
 import pyarrow.parquet
 import pytest
 from progress_samples import operator, progress, told
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 import spark_dstl
@@ -48,6 +51,14 @@ def test_figures_that_are_not_reported_are_none() -> None:
         found = QueryMetrics.from_progress(stateless)
         assert found.log_bytes is found.barrier_wait_ms is found.replayed_bytes is None
     assert QueryMetrics.from_progress(progress(name=None)).name is None
+
+
+def test_zeros_of_a_batch_before_the_first_report_of_the_barrier_are_unknown() -> None:
+    """Spark reports 0 for a metric that no task has set."""
+    barrier = {"dstlBarrierWaitMs": 0, "dstlCommitEntryBytes": 0, "dstlLogBytes": 0, "dstlSnapshots": 0}
+    found = QueryMetrics.from_progress(progress(7, operator(10, **barrier, dstlReplayedBytes=0)))
+    assert found.log_bytes is found.barrier_wait_ms is found.commit_entry_bytes is found.snapshots is None
+    assert found.replayed_bytes == 0
 
 
 def test_the_progress_of_spark_3_5_is_read() -> None:
@@ -129,6 +140,41 @@ def test_a_progress_file_gets_a_line_for_each_batch(tmp_path: Path) -> None:
     told(listener, progress(0), progress(1, operator(10, dstlLogBytes=9000)))
     assert [json.loads(line)["batchId"] for line in file.read_text(encoding="utf-8").splitlines()] == [0, 1]
     assert read_history(file)[-1:] == list(listener.metrics)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_the_end_of_a_program_waits_for_the_last_event_of_queries_that_have_ended(
+    monkeypatch: pytest.MonkeyPatch, ends: bool
+) -> None:
+    listener = MetricsListener()
+    ended, active = (cast(Any, SimpleNamespace(runId=uuid4())) for _ in range(2))
+    for begun in (ended, active):
+        listener.onQueryStarted(begun)
+    waits: list[float] = []
+
+    def wait_for(is_over: Callable[[], bool], seconds: float) -> bool:
+        waits.append(seconds)
+        assert not is_over()
+        if ends:
+            listener.onQueryTerminated(ended)
+        return is_over() is ends
+
+    monkeypatch.setattr(listener._lock, "wait_for", wait_for)
+    session = SimpleNamespace(streams=SimpleNamespace(active=[active]))
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: session)
+    listener._await_ended(10)
+    assert waits == [10]
+
+
+def test_a_listener_without_queries_and_one_without_spark_do_not_delay_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    listener = MetricsListener()
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(listener._lock, "wait_for", lambda *_: pytest.fail("it waits"))
+    listener._await_ended(10)
+    listener.onQueryStarted(cast(Any, SimpleNamespace(runId=uuid4())))
+    listener._await_ended(10)
 
 
 def test_a_file_that_cannot_be_written_is_an_error_at_once(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import re
 import sys
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -10,6 +12,7 @@ from progress_samples import operator, progress, told
 
 from spark_dstl import MetricsListener, QueryMetrics
 from spark_dstl.commands import main
+from spark_dstl.monitoring import drawing
 from spark_dstl.monitoring.report_page import page
 from spark_dstl.monitoring.summary import grouped, runs_of
 from spark_dstl.percentiles import percentile
@@ -48,13 +51,65 @@ def test_a_report_is_one_self_contained_file(listener: MetricsListener, tmp_path
 
 def test_its_charts_are_well_formed_and_no_two_use_one_name() -> None:
     text = page(batches(400, dstlLogBytes=9000, dstlBackPressureTimeMs=5, dstlReplayedBytes=7))
-    charts = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
-    assert len(charts) == 4
-    names = [name for chart in charts for name in re.findall(r'\bid="([^"]*)"', chart)]
+    found = charts(text)
+    assert len(found) == 4
+    names = [name for chart in found for name in re.findall(r'\bid="([^"]*)"', chart)]
     assert len(names) == len(set(names))
-    for chart in charts:
+    for chart in found:
         assert set(re.findall(r'(?:xlink:href="|url\()#([^")]+)', chart)) <= set(names)
         ElementTree.fromstring(chart)
+
+
+def texts(chart: str) -> list[str]:
+    """The words and numbers of a chart, in their order."""
+    return [str(element.text) for element in ElementTree.fromstring(chart).iter() if element.tag.endswith("}text")]
+
+
+def charts(page: str) -> list[str]:
+    return re.findall(r"<svg.*?</svg>", page, re.DOTALL)
+
+
+def with_runs(*runs: Sequence[int], **log: int) -> list[QueryMetrics]:
+    """Batches of several runs, of each run the numbers of its batches; the first one of each has no report."""
+    found: list[QueryMetrics] = []
+    for run, numbers in enumerate(runs):
+        for number in numbers:
+            is_first = number == numbers[0]
+            reported = {name: 0 if is_first else value for name, value in log.items()}
+            replayed = 3_000_000 if is_first and run else 0
+            changes = {"runId": f"run-{run}", "timestamp": f"2026-01-02T03:{len(found) // 60:02}:{len(found) % 60:02}Z"}
+            of = operator(10, **reported, dstlReplayedBytes=replayed, dstlBackPressureTimeMs=0)
+            found.append(QueryMetrics.from_progress(progress(number, of, **changes)))
+    return found
+
+
+def test_the_size_of_the_log_does_not_fall_to_0_at_a_restart() -> None:
+    (run,) = runs_of(with_runs(range(10), range(10, 20), dstlLogBytes=9_000_000))
+    assert set(run.values("log_bytes")) == {9_000_000}
+    assert "restart" in texts(drawing.log_size(run))
+
+
+def test_a_chart_has_no_axis_for_what_is_always_0() -> None:
+    (run,) = runs_of(with_runs(range(10), range(10, 20), dstlLogBytes=9_000_000))
+    words = texts(drawing.waits_and_replay(run))
+    assert "replayed" in words
+    assert "ms" not in words
+    assert "back-pressure, all tasks" not in words
+    assert "written for snapshots" not in texts(drawing.log_size(run))
+
+
+def test_the_batches_of_a_rollback_stand_beside_those_that_they_replace() -> None:
+    (run,) = runs_of(with_runs(range(10), range(4, 14), dstlLogBytes=9_000_000))
+    words = texts(drawing.batch_times(run))
+    assert words[: words.index("batch")] == ["0", "5", "4", "9"]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 200, 1000])
+def test_no_axis_has_a_label_twice(count: int) -> None:
+    log = {"dstlLogBytes": 900, "dstlBackPressureTimeMs": 1, "dstlSnapshotBytes": 7}
+    for chart in charts(page(batches(count, **log))):
+        words = texts(chart)
+        assert all(label != following for label, following in pairwise(words)), words
 
 
 def test_names_of_users_are_escaped() -> None:
@@ -107,7 +162,10 @@ def test_an_invalid_history_is_an_error_in_one_line_with_its_place(tmp_path: Pat
     assert result.output.count("\n") == 1
     file.write_text("", encoding="utf-8")
     assert "has no batches" in dstl("report", file).output
-    assert dstl("report", tmp_path / "absent").exit_code == 2
+    absent = dstl("report", tmp_path / "absent")
+    assert absent.exit_code == 1
+    assert f"{tmp_path / 'absent'}" in absent.output
+    assert absent.output.count("\n") == 1
 
 
 def test_without_matplotlib_the_error_names_the_package(

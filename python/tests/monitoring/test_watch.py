@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import fcntl
 import io
 import json
 import os
@@ -6,6 +7,7 @@ import pty
 import signal
 import subprocess
 import sys
+import termios
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -138,17 +140,26 @@ def test_a_password_in_an_address_is_refused_and_not_repeated() -> None:
     assert "secret" not in result.output
 
 
-def test_a_pipe_gets_a_line_for_each_batch(tmp_path: Path) -> None:
+def test_a_pipe_gets_a_line_for_each_batch_and_once_the_newest_of_each_query(tmp_path: Path) -> None:
     file = tmp_path / "progress.jsonl"
     write(file, 0, 1)
-    lines = dstl("--once", file).output.splitlines()
-    assert [line.split()[:3] for line in lines] == [["2026-01-02T03:04:05Z", "clicks", f"batch={n}"] for n in (0, 1)]
-    assert "log_bytes=9000" in lines[0]
-    found = [json.loads(line) for line in dstl("--once", "--output", "json", file).output.splitlines()]
-    assert [one["figures"]["batch"] for one in found] == [0, 1]
-    assert found[0]["at"] == "2026-01-02T03:04:05.678000+00:00"
-    missing = dstl(tmp_path / "absent")
-    assert (missing.exit_code, missing.output) == (1, f"Error: {tmp_path / 'absent'}: No such file or directory\n")
+    first = next(polled(ProgressFile(file), 1, lambda _: None, once=False))
+    assert [sample.figures["batch"] for sample in first] == [0, 1]
+    (line,) = dstl("--once", file).output.splitlines()
+    assert line.split()[:3] == ["2026-01-02T03:04:05Z", "clicks", "batch=1"]
+    assert "log_bytes=9000" in line
+    found = json.loads(dstl("--once", "--output", "json", file).output)
+    assert found["figures"]["batch"] == 1
+    assert found["at"] == "2026-01-02T03:04:05.678000+00:00"
+
+
+def test_a_missing_file_is_an_error_that_tells_how_a_ui_is_named(tmp_path: Path) -> None:
+    for place in (str(tmp_path / "absent"), "localhost:4040"):
+        result = dstl(place)
+        assert result.exit_code == 1
+        assert result.output == (
+            f"Error: there is no file {place}; a driver's UI is named by its address, such as http://localhost:4040\n"
+        )
 
 
 class Scripted:
@@ -205,32 +216,52 @@ def test_a_sparkline_ends_with_the_newest_value_and_distinguishes_small_ones_fro
     assert sparkline([0, 50, 100], 4) == "▁▅█"
 
 
+def _on_terminal(terminal: int) -> None:
+    """Make this the terminal of a new session, whose interrupts reach the process."""
+    _as_on_a_terminal()
+    os.setsid()
+    fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+
+
 def _as_on_a_terminal() -> None:
     """Let interrupts end the process: what a script runs in the background ignores them, and so do its children."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def test_a_terminal_gets_a_view_that_an_interrupt_ends_with_exit_code_0(tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", ["q", "Q", "\x03", None])
+def test_a_terminal_gets_a_view_that_q_or_an_interrupt_ends_with_exit_code_0(tmp_path: Path, key: str | None) -> None:
+    """The terminal turns Ctrl-C into the signal. Without a key, standard input is no terminal."""
     file = tmp_path / "progress.jsonl"
     write(file, 0, 1)
     leader, follower = pty.openpty()
-    command = [sys.executable, "-m", "spark_dstl", "watch", "--interval", "0.1", str(file)]
+    before = termios.tcgetattr(leader)
+    command = [sys.executable, "-m", "spark_dstl", "watch", "--interval", "3600", str(file)]
     environment = os.environ | {"COLUMNS": "120", "LINES": "50", "TERM": "xterm"}
     with subprocess.Popen(
-        command, stdout=follower, stderr=subprocess.PIPE, env=environment, preexec_fn=_as_on_a_terminal
+        command,
+        stdin=follower if key else subprocess.DEVNULL,
+        stdout=follower,
+        stderr=subprocess.PIPE,
+        env=environment,
+        preexec_fn=lambda: _on_terminal(follower),
     ) as process:
         os.close(follower)
         shown = b""
-        while b"log size" not in shown:
+        while b"log size" not in shown or b": leave" not in shown:
             shown += os.read(leader, 4096)
-        process.send_signal(signal.SIGINT)
+        if key:
+            os.write(leader, b"x" + key.encode())
+        else:
+            process.send_signal(signal.SIGINT)
         with suppress(OSError):
             while part := os.read(leader, 4096):
                 shown += part
         assert process.stderr is not None
         assert (process.wait(), process.stderr.read()) == (0, b"")
+    assert termios.tcgetattr(leader) == before, "the terminal is as it was"
     os.close(leader)
     assert "█" in shown.decode()
+    assert ("q: leave" if key else "Ctrl-C: leave") in shown.decode()
 
 
 def test_a_closed_pipe_ends_it_without_a_message(tmp_path: Path) -> None:

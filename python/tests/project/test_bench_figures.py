@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+import realtime
 from compare import HEADER, REQUESTS, Compare, Measured, percentile
 from plan import FULL, QUICK, SNAPSHOTS, Cell, Delays, scaled, with_formats
 from runner import Lines, Result, save, saved
@@ -105,6 +106,15 @@ def test_results_are_read_as_they_were_written_and_shown_as_a_page(tmp_path: Pat
     assert "| compare: aggregation | 16 | v2 | spark-dstl | 4 |" in page
     assert "![batch-times](batch-times.png)" in page
     assert len(report.charts["batch-times.png"].axes[0].lines) == 2
+
+
+def test_pauses_are_shown_by_percentiles_of_which_there_are_enough_batches() -> None:
+    (case,) = realtime.FULL
+    lines = [{"contender": "dstl-below", "pause": pause} for pause in range(1, 121)]
+    result = Result(asdict(case), case.name, processes=[("", [*lines, {"contender": "direct", "pause": 7.2}])])
+    ours, stock = realtime.rows(result)
+    assert ours[2:] == ["spark-dstl, Spark's provider", "120", "60", "119", "120"]
+    assert stock[2:] == ["stock, direct write", "1", "-", "-", "7"]
 
 
 @pytest.mark.parametrize("plan", [FULL, QUICK])

@@ -18,6 +18,7 @@ import driver
 import growth
 import plan
 import pytest
+import realtime
 import recovery
 from bench import BENCHMARKS, parser_of
 from documents import ROOT, Command, Page, pages
@@ -39,6 +40,7 @@ MEASURED: dict[str, tuple[str, Callable[[], Sequence[Any]]]] = {
     "bench-driver": ("driver", lambda: driver.parts(quick=False)),
     "bench-recovery": ("recovery", lambda: [*recovery.FULL, *recovery.QUICK]),
     "bench-growth": ("growth", lambda: [*growth.FULL, *growth.QUICK]),
+    "bench-realtime": ("realtime", lambda: [*realtime.FULL, *realtime.QUICK]),
     "bench-inspect": ("inspect", lambda: []),
 }
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import ast
+import io
 import re
 import shutil
 import subprocess
@@ -81,7 +82,8 @@ def put_jars(source: Path, version: str = spark_dstl.__version__) -> set[str]:
     names = {line.jar.replace(spark_dstl.__version__, version) for line in LINES}
     (source / "src" / "spark_dstl" / "jars").mkdir(exist_ok=True)
     for name in names:
-        (source / "src" / "spark_dstl" / "jars" / name).write_bytes(name.encode())
+        with zipfile.ZipFile(source / "src" / "spark_dstl" / "jars" / name, "w", zipfile.ZIP_DEFLATED) as jar:
+            jar.writestr("content", name * 1000)
     return {f"spark_dstl/jars/{name}" for name in names}
 
 
@@ -92,6 +94,10 @@ def test_a_wheel_carries_types_options_and_the_jars_of_its_own_version(source: P
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {"spark_dstl/py.typed", "spark_dstl/options.json", "spark_dstl/commands/config.py"} | jars <= names
     assert not others & names
+    for name in jars:
+        carried = zipfile.ZipFile(io.BytesIO(zipfile.ZipFile(wheel).read(name)))
+        assert carried.read("content") == zipfile.ZipFile(source / "src" / name).read("content")
+        assert carried.getinfo("content").compress_type == zipfile.ZIP_STORED, "a jar in a wheel is compressed twice"
 
 
 def test_a_wheel_is_built_from_the_source_distribution_as_from_the_checkout(source: Path, tmp_path: Path) -> None:
@@ -104,6 +110,17 @@ def test_a_wheel_is_built_from_the_source_distribution_as_from_the_checkout(sour
     assert build(unpacked, "-t", "wheel").returncode == 0
     (from_checkout,), (from_archive,) = (path.parent.glob("*.whl") for path in (source, unpacked))
     assert from_checkout.read_bytes() == from_archive.read_bytes()
+
+
+def test_a_wheel_for_one_spark_needs_and_carries_that_jar_alone(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put_jars(source)
+    for line in LINES[2:]:
+        (source / "src" / "spark_dstl" / "jars" / line.jar).unlink()
+    monkeypatch.setenv("SPARK_DSTL_WHEEL_FOR", LINES[0].name)
+    assert build(source, "-t", "wheel").returncode == 0
+    (wheel,) = source.parent.glob("spark_dstl-*.whl")
+    jars = [name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".jar")]
+    assert jars == [f"spark_dstl/jars/{LINES[0].jar}"]
 
 
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])

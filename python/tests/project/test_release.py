@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import io
 import subprocess
 import sys
 import zipfile
@@ -42,12 +43,19 @@ def test_a_commit_without_its_tag_and_changes_that_are_not_committed_are_named(
     assert [line.split()[-1] for line in releasing.missing(release)] == ["v1.2.3", "committed"]
 
 
+def jar(content: str, compression: int = zipfile.ZIP_STORED) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", compression) as archive:
+        archive.writestr("content", content)
+    return file.getvalue()
+
+
 def test_the_wheel_must_carry_the_jar_that_is_published(tmp_path: Path) -> None:
-    (tmp_path / f"{NAME}.jar").write_bytes(b"one")
-    for content in (b"one", b"another"):
+    (tmp_path / f"{NAME}.jar").write_bytes(jar("one", zipfile.ZIP_DEFLATED))
+    for content in (jar("one"), jar("another")):
         with zipfile.ZipFile(tmp_path / "a.whl", "w") as wheel:
             wheel.writestr(f"spark_dstl/jars/{NAME}.jar", content)
-        if content == b"one":
+        if content == jar("one"):
             releasing.check_wheel(tmp_path)
     with pytest.raises(releasing.ReleaseFailed, match="does not carry the jars"):
         releasing.check_wheel(tmp_path)
@@ -55,10 +63,10 @@ def test_the_wheel_must_carry_the_jar_that_is_published(tmp_path: Path) -> None:
 
 def test_the_wheel_must_carry_the_jar_for_each_spark(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.whl", "w") as wheel:
-        wheel.writestr(f"spark_dstl/jars/{NAME}.jar", b"one")
-    (tmp_path / f"{NAME}.jar").write_bytes(b"one")
+        wheel.writestr(f"spark_dstl/jars/{NAME}.jar", jar("one"))
+    (tmp_path / f"{NAME}.jar").write_bytes(jar("one"))
     releasing.check_wheel(tmp_path)
-    (tmp_path / f"{NAME.replace('4.2', '4.3')}.jar").write_bytes(b"one")
+    (tmp_path / f"{NAME.replace('4.2', '4.3')}.jar").write_bytes(jar("one"))
     with pytest.raises(releasing.ReleaseFailed, match="does not carry the jars"):
         releasing.check_wheel(tmp_path)
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Detection of a query that runs on a checkpoint.
 
-A checkpoint has no lock and no lease. A query counts as running if an object was written recently, or is written while
-the command watches. A query that waits for input writes nothing and is not detected. A run that has written its end
-mark counts as stopped.
+A checkpoint has no lock and no lease. A query counts as running if an object is written while the command watches, or
+was written recently: the first is certain, the second goes by the clocks of storage and of this machine. A query that
+waits for input writes nothing and is not detected. A run that has written its end mark counts as stopped, by storage's
+clock alone.
 """
 
 from __future__ import annotations
@@ -27,13 +28,26 @@ def minutes(length: timedelta) -> int:
     return int(length.total_seconds() // 60)
 
 
-def signs(checkpoint: CheckpointAccess) -> str | None:
-    """Return the newest object and its age if it was written recently and is not the end mark of the newest run."""
-    newest, has_ended = _newest(_written(checkpoint))
-    if newest is None or newest.modified is None or has_ended:
+def signs(checkpoint: CheckpointAccess, before: list[StoredObject] | None = None) -> str | None:
+    """Return why a query seems to run; None if nothing shows one.
+
+    `before` are the objects of an earlier look: an object that has changed since proves that a query ran after it.
+    Without a change the age of the newest object is a hint, by two clocks that may differ. If the newest run has
+    written its end mark, and nothing later, there is no sign.
+    """
+    now = written(checkpoint)
+    newest, has_ended = _newest(now)
+    if has_ended:
+        return None
+    if before is not None and (changed := {*before} ^ {*now}):
+        return f"{max(stored.name for stored in changed)} changed while this command looked"
+    if newest is None or newest.modified is None:
         return None
     age = datetime.now(timezone.utc) - newest.modified
-    return f"{newest.name} was written {max(int(age.total_seconds()), 0)} s ago" if age < QUIET else None
+    if age >= QUIET:
+        return None
+    ago = f"{max(int(age.total_seconds()), 0)} s ago"
+    return f"{newest.name} was written {ago}, if the clocks here and of storage agree, and no run has ended since"
 
 
 def refuse_if_seen(checkpoint: CheckpointAccess, known_to_be_stopped: bool) -> None:
@@ -51,9 +65,9 @@ def refuse_if_running(checkpoint: CheckpointAccess, known_to_be_stopped: bool, w
     With `known_to_be_stopped` only the second check applies. A run that ends in these seconds may delete objects.
     """
     refuse_if_seen(checkpoint, known_to_be_stopped)
-    before = _written(checkpoint)
+    before = written(checkpoint)
     wait(LOOK_SECONDS)
-    after = _written(checkpoint)
+    after = written(checkpoint)
     changed = {*before} ^ {*after}
     _, has_ended = _newest(after)
     if changed and not has_ended:
@@ -73,12 +87,13 @@ def refuse_if_changed(checkpoint: CheckpointAccess, newest: int | None) -> None:
         )
 
 
-def _written(checkpoint: CheckpointAccess) -> list[StoredObject]:
+def written(checkpoint: CheckpointAccess) -> list[StoredObject]:
+    """Return the objects that a running query changes."""
     found = checkpoint.newest_base().objects("data", recursive=True)
     for directory in ("commits", "offsets", "dstl/epochs", "sources"):
         listed = checkpoint.storage.objects(directory, recursive=directory == "sources")
-        # Hadoop writes the checksum file of a local file together with the file.
-        found += [stored for stored in listed if not stored.last_name.endswith(".crc")]
+        # Hadoop writes the checksum file of a local file together with the file, and readers write pins.
+        found += [stored for stored in listed if not stored.last_name.endswith((".crc", ".pin"))]
     return found
 
 

@@ -6,7 +6,10 @@ Each operation is a function in a separate module that takes a `CheckpointAccess
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -14,10 +17,12 @@ from spark_dstl.checkpoint import rows, sparkfiles, tables
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.convert.conversion import Conversion, convert, plan_conversion
 from spark_dstl.checkpoint.export.export import Exported, export
+from spark_dstl.checkpoint.follow import Followed, Position
 from spark_dstl.checkpoint.java.gateway import JvmOptions, refuse_spark_without_readers
 from spark_dstl.checkpoint.java.state import Selection, StateReader
 from spark_dstl.checkpoint.leftovers import Leftovers, delete_leftovers, find_leftovers
 from spark_dstl.checkpoint.locate import StorageOptions, locate
+from spark_dstl.checkpoint.pins import RENEWED, HeldPin
 from spark_dstl.checkpoint.rollback import Rollback, apply_rollback, plan_rollback
 from spark_dstl.checkpoint.storage import Progress, Storage, silent
 from spark_dstl.checkpoint.summary import Summary, summarize
@@ -46,7 +51,7 @@ def open_checkpoint(
 
     ```python
     with spark_dstl.open("/checkpoints/clicks") as checkpoint:
-        print(checkpoint.verify().is_intact)
+        print(checkpoint.verify().is_damaged)
     ```
 
     Raises `CheckpointNotFound` if `path` has no checkpoint of a query, `UnreadableStorage` if storage does not answer,
@@ -57,6 +62,34 @@ def open_checkpoint(
         options = replace(options, jvm=jvm)
     storage = Storage(locate(path, options))
     return Checkpoint(storage, sparkfiles.query_id(storage), base_path, options, progress)
+
+
+@contextmanager
+def follow(
+    path: str,
+    after: int | Position | None = None,
+    selection: Selection | None = None,
+    *,
+    base_path: str | None = None,
+    options: StorageOptions | None = None,
+    jvm: JvmOptions | None = None,
+) -> Iterator[Followed]:
+    """Open the checkpoint at `path`, and follow its query from the batch after `after` on, by default the newest.
+
+    ```python
+    with spark_dstl.follow("/checkpoints/clicks", after=1) as followed:
+        for batch in followed.changes(waits=False):
+            print(batch.batch, batch.changes.num_rows)
+    ```
+
+    `selection` is that of `Checkpoint.follow`, which has the errors; `base_path`, `options` and `jvm` are those of
+    `open`.
+    """
+    with (
+        open_checkpoint(path, base_path=base_path, options=options, jvm=jvm) as checkpoint,
+        checkpoint.follow(after, selection) as followed,
+    ):
+        yield followed
 
 
 def find_checkpoints(path: str, options: StorageOptions | None = None) -> list[str]:
@@ -75,8 +108,9 @@ class Checkpoint(CheckpointAccess):
     """The checkpoint of one query on storage. A context manager, which closes it.
 
     Short tables are `pyarrow.Table`s; long ones are `pyarrow.RecordBatchReader`s, which keep a few commit entries in
-    memory at a time. Only `apply_rollback` and `delete_leftovers` change the checkpoint; `export` and `convert` write
-    to another directory. Each method may raise `UnreadableStorage`; methods that read commit entries raise `DamagedLog`
+    memory at a time. `apply_rollback` and `delete_leftovers` change the checkpoint; `export` and `convert` write to
+    another directory. `state`, `changes`, `diff` and `export` pin what they read, and read without a pin where they
+    may not write. Each method may raise `UnreadableStorage`; methods that read commit entries raise `DamagedLog`
     or `UnsupportedLog` unless their description says otherwise.
 
     ```python
@@ -98,19 +132,23 @@ class Checkpoint(CheckpointAccess):
 
     def close(self) -> None:
         """Stop the reader threads, and the Java process if there is one."""
+        if self._state is not None:
+            self._state.close()
+            self._state = None
         super().close()
-        self._state = None
 
     def summary(self) -> Summary:
-        """Return sizes, last commit, owner, snapshots, and the reads of a restart."""
+        """Return sizes, last commit, newest claim, snapshots, and the reads of a restart."""
         return summarize(self)
 
     def verify(self, deep: bool = False) -> Verification:
-        """Check the checksums of entries, indexes and data files, every reference, and every retained version.
+        """Check what a restart replays, and the entries, references, versions and metadata of the checkpoint.
 
-        With `deep`, also check every byte that a commit entry names, the content of snapshots' zips, plain files for
-        which Spark keeps checksums, and `offsets/`. Checks that need RocksDB are not made: of the content of SST files,
-        and of the encoding of changelogs. The query may run: only damage that a second survey confirms is reported.
+        Commit entries and changelogs that a restart reads are compared with their checksums; of other data the
+        existence and size are checked, and `unread` has its bytes. With `deep`, also check every byte that a commit
+        entry names, the content of snapshots' zips, and plain files for which Spark keeps checksums. Checks that need
+        RocksDB are not made: of the content of SST files, and of the encoding of changelogs. The query may run: only
+        damage that a second survey confirms is reported.
         """
         return verify(self, deep)
 
@@ -200,6 +238,44 @@ class Checkpoint(CheckpointAccess):
         other columns and the errors are those of `state`. Both states are on local disk, one partition at a time.
         """
         return self._reader().read("diff", [before, after], selection)
+
+    def follow(self, after: int | Position | None = None, selection: Selection | None = None) -> Followed:
+        """Follow the query: return the changes of each batch after the batch `after`, by default the newest.
+
+        `after` may be the `position` of an earlier follower, which shows whether the query was rolled back since. The
+        batches are pinned. `selection` is that of `state`; timers have no changes. Key and value are the rows of
+        Spark's state stores; with several schemas they are JSON. A Java process decodes them, which takes Spark 4.1.
+
+        ```python
+        with spark_dstl.open("/checkpoints/clicks") as checkpoint, checkpoint.follow(after=1) as followed:
+            for batch in followed.changes(waits=False):
+                print(batch.batch, batch.changes.num_rows)
+        ```
+
+        Raises `CheckpointNotFound` if there is no such batch, `HistoryChanged` if it is another batch than that of the
+        position, and `UnsupportedSpark` if Spark is older.
+        """
+        return Followed(self, self._reader(), after, selection)
+
+    def pin(self, batch: int | None = None, lasts: timedelta = RENEWED) -> HeldPin:
+        """Pin `batch`, by default the newest: its query keeps what it and all later batches need.
+
+        The pin is renewed until its `end` is called, or the context is left. If this process dies, it ends after
+        `lasts`, a whole number of seconds, or after the query's option `pins.maxDuration` if that is less.
+
+        ```python
+        with spark_dstl.open("/checkpoints/clicks") as checkpoint, checkpoint.pin() as pin:
+            print(checkpoint.state(pin.batch).read_all().num_rows)
+        ```
+
+        Raises `PinTooLate` if Spark does not retain the batch, `CannotPin` if stock Spark has run the query,
+        `CheckpointNotFound` if the batch has no entry, and `UnreadableStorage` without the permission to write.
+        """
+        return HeldPin(self, batch, lasts)
+
+    def pins(self) -> pyarrow.Table:
+        """Return a row for each pin: its batch, and when it ends by the storage's clock."""
+        return tables.table("pins", rows.pins(self))
 
     def operators(self) -> pyarrow.Table:
         """Return a row for each store name of each stateful operator, from Spark's metadata."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commit entries, data files and segments, read from storage and checked."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -18,6 +18,9 @@ _TAIL = 64 * 1024
 R = TypeVar("R")
 # Spark's two lines, the second with the ids of all stores, and the note.
 _MAX_BEGINNING = 64 * 1024 * 1024
+# What stands between two parts that one read covers, and the most bytes of such a read.
+_GAP = 64 * 1024
+_STRETCH = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,8 @@ def read_entry(storage: Storage, batch: int) -> LoadedEntry | None:
         return None
     if log and not log.header_was_read:
         logfile.check_header(file, start, beginning[start:], log.meaning)
+    if log and log.index.spark and crc32c(beginning[:start]) != log.index.spark.before_log:
+        raise DamagedLog(file, 0, "Spark's lines, or the note after them, are not what was written")
     try:
         lines = [line.decode("utf-8") for line in logfile.sparks_lines(beginning[:start])]
     except UnicodeDecodeError as error:
@@ -109,10 +114,6 @@ class SegmentReader:
         self._checkpoint = checkpoint
         self._base = base
 
-    def check(self, entry: LoadedEntry, segment: Segment) -> int:
-        """Read a segment piece by piece and return its number of bytes; raises as `parts` does."""
-        return sum(len(piece) for part in segment.parts for piece in self._pieces(entry, segment, part))
-
     def parts(self, entry: LoadedEntry, segment: Segment) -> Iterator[bytes]:
         """Yield the bytes of each part. Raises `DamagedLog` for other bytes, and `MissingLogObject` for no object."""
         for part in segment.parts:
@@ -125,20 +126,80 @@ class SegmentReader:
         return b"".join(self.parts(entry, segment))
 
     def _pieces(self, entry: LoadedEntry, segment: Segment, part: Part) -> Iterator[bytes]:
-        storage, name, offset = self._base, part.file, part.offset
-        if name is None:
-            storage, name = self._checkpoint, f"commits/{entry.batch}"
-            offset += entry.log.start if entry.log else 0
-        value, left = before_part(segment.name), part.length
-        for piece in storage.pieces(name, offset, part.length):
-            value = crc32c(piece, start=value)
-            left -= len(piece)
-            yield piece
-        if (left or not part.length) and storage.size(name) is None:
-            raise MissingLogObject(f"{storage.shown(name)}, which {segment.name} needs, does not exist")
-        if left:
-            end = offset + part.length
-            raise DamagedLog(storage.shown(name), offset, f"it ends before {end}, within {segment.name}")
-        if value != part.crc:
-            what = f"the {part.length} bytes of {segment.name} have another checksum"
-            raise DamagedLog(storage.shown(name), offset, what)
+        if part.file is None:
+            storage, name, start = self._checkpoint, f"commits/{entry.batch}", entry.log.start if entry.log else 0
+        else:
+            storage, name, start = self._base, part.file, 0
+        pieces = storage.pieces(name, start + part.offset, part.length)
+        return checked(pieces, storage, name, start, segment, part)
+
+
+def checked(
+    pieces: Iterator[bytes], storage: Storage, name: str, start: int, segment: Segment, part: Part
+) -> Iterator[bytes]:
+    """Yield the pieces of a part of the log that begins at `start` of an object; raises as `SegmentReader.parts`."""
+    value, left, offset = before_part(segment.name), part.length, start + part.offset
+    for piece in pieces:
+        value = crc32c(piece, start=value)
+        left -= len(piece)
+        yield piece
+    if (left or not part.length) and storage.size(name) is None:
+        raise MissingLogObject(f"{storage.shown(name)}, which {segment.name} needs, does not exist")
+    if left:
+        end = offset + part.length
+        raise DamagedLog(storage.shown(name), offset, f"it ends before {end}, within {segment.name}")
+    if value != part.crc:
+        what = f"the {part.length} bytes of {segment.name} have another checksum"
+        raise DamagedLog(storage.shown(name), offset, what)
+
+
+PartOf = tuple[Segment, Part]
+
+
+def stretches(parts: Iterable[PartOf]) -> Iterator[list[PartOf]]:
+    """Yield the parts of one log as stretches of neighbours, each of which one read covers."""
+    stretch: list[PartOf] = []
+    end = 0
+    for named in sorted(parts, key=lambda named: named[1].offset):
+        part = named[1]
+        is_near = 0 <= part.offset - end <= _GAP
+        if stretch and not (is_near and part.offset + part.length - stretch[0][1].offset <= _STRETCH):
+            yield stretch
+            stretch = []
+        stretch.append(named)
+        end = part.offset + part.length
+    if stretch:
+        yield stretch
+
+
+def damages(storage: Storage, name: str, start: int, stretch: list[PartOf]) -> list[tuple[PartOf, Exception]]:
+    """Read a stretch of the log that begins at `start` of an object; return the parts that cannot be used, with why."""
+    first, last = stretch[0][1], stretch[-1][1]
+    stream = _Stream(storage.pieces(name, start + first.offset, last.offset + last.length - first.offset))
+    found: list[tuple[PartOf, Exception]] = []
+    at = first.offset
+    for segment, part in stretch:
+        for _ in stream.take(part.offset - at):
+            pass
+        try:
+            for _ in checked(stream.take(part.length), storage, name, start, segment, part):
+                pass
+        except (DamagedLog, MissingLogObject) as error:
+            found.append(((segment, part), error))
+        at = part.offset + part.length
+    return found
+
+
+class _Stream:
+    """Takes bytes from pieces of any size."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._piece = b""
+
+    def take(self, length: int) -> Iterator[bytes]:
+        """Yield the next bytes, fewer at the end."""
+        while length > 0 and (piece := self._piece or next(self._pieces, b"")):
+            self._piece = piece[length:]
+            yield piece[:length]
+            length -= len(piece[:length])

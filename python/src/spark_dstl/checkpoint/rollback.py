@@ -42,15 +42,15 @@ def plan_rollback(
     checkpoint: CheckpointAccess, to: int, wait: Callable[[float], None] = time.sleep, deep: bool = False
 ) -> Rollback:
     """Return what a rollback to a batch deletes; see `Checkpoint.plan_rollback`."""
-    found = verify(checkpoint, deep, wait)
+    found = verify(checkpoint, deep, wait, to)
     survey = checkpoint.survey()
     if survey.newest is None:
         raise CannotRollBack(f"{checkpoint.path} has no committed batch")
     why = rollback_obstacle(survey, to, {**found.held_above, **found.lost})
     if why is not None:
         rather = (
-            f"The newest batch that the query can be rolled back to is {found.newest_intact}"
-            if found.newest_intact is not None
+            f"The newest batch that the query can be rolled back to is {found.newest_undamaged}"
+            if found.newest_undamaged is not None
             else "The query cannot be rolled back to any batch: restore the checkpoint from a backup"
         )
         raise CannotRollBack(f"{checkpoint.path} cannot be rolled back to batch {to}: {why}. {rather}")

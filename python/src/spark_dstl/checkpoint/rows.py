@@ -10,6 +10,7 @@ from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.format.names import CHANGELOG, KINDS, SNAPSHOT, SNAPSHOT_FILE, Store
+from spark_dstl.checkpoint.pins import Pin, pins_of
 from spark_dstl.checkpoint.reading import LoadedEntry, read_entry
 from spark_dstl.checkpoint.storage import StoredObject, caught
 from spark_dstl.checkpoint.survey import StoreFacts, Survey, entries_of, no_entry, numbered
@@ -54,6 +55,17 @@ def claims(checkpoint: CheckpointAccess) -> Iterator[Row]:
     for epoch, claim in checkpoint.readers.each(partial(sparkfiles.claim, checkpoint.storage), stored):
         if claim is not None:
             yield {"epoch": epoch, "run": claim.run, "host": claim.host, "claimed_at": stored[epoch].modified}
+
+
+def pins(checkpoint: CheckpointAccess) -> Iterator[Row]:
+    """Yield the rows of `pins`."""
+    yield from map(of_pin, pins_of(checkpoint.storage))
+
+
+def of_pin(pin: Pin) -> Row:
+    """Return a row of `pins`."""
+    row: Row = {"pin": pin.name, "batch": pin.batch, "lasts_seconds": int(pin.lasts.total_seconds())}
+    return {**row, "pinned_at": pin.pinned_at, "ends_at": pin.ends_at}
 
 
 def entries(checkpoint: CheckpointAccess, batch: int | None) -> Iterator[Row]:

@@ -2,6 +2,7 @@
 """Reads the JSON files of Spark in a checkpoint, of all its versions, with limits of size."""
 
 import json
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ MAX_OFFSETS = 64 * 1024 * 1024
 _MAX_CLAIM = 4096
 # A number of partitions is read from a file; Spark writes no larger one.
 MAX_PARTITIONS = 100_000
+_VERSION = re.compile(rb"v[1-9][0-9]*")
 _DEFAULT_STORE = "default"
 _PROVIDERS = "org.apache.spark.sql.execution.streaming.state"
 OURS = f"{_PROVIDERS}.dstl.DstlStateStoreProvider"
@@ -45,9 +47,10 @@ def query_id(storage: Storage) -> str:
     """Return the id of the query of a checkpoint. Raises `CheckpointNotFound` if this is no checkpoint."""
     content = storage.read("metadata", MAX_METADATA)
     if content is None:
+        why = "there is no such directory, or it is empty" if storage.is_empty() else "it has no file `metadata`"
         raise CheckpointNotFound(
-            f"{storage.place.shown} is not a query's checkpoint: it has no object `metadata`. Name the directory that "
-            "is given to the query as checkpointLocation"
+            f"{storage.place.shown} is not a query's checkpoint: {why}. Name the directory that is given to the "
+            "query as checkpointLocation"
         )
     identity = (json_object(content) or {}).get("id")
     if not isinstance(identity, str):
@@ -79,7 +82,12 @@ def operators(storage: Storage) -> list[Operator]:
 
 def offsets(storage: Storage, batch: int) -> dict[str, Any]:
     """Return the second line of an entry of `offsets/`: watermark, time and settings; empty if it is missing."""
-    lines = (storage.read(f"offsets/{batch}", MAX_OFFSETS) or b"").split(b"\n", 2)
+    return offsets_in(storage.read(f"offsets/{batch}", MAX_OFFSETS))
+
+
+def offsets_in(content: bytes | None) -> dict[str, Any]:
+    """Return the second line of the content of an entry of `offsets/`; empty if there is none."""
+    lines = (content or b"").split(b"\n", 2)
     return json_object(lines[1] if len(lines) > 1 else None) or {}
 
 
@@ -107,6 +115,23 @@ def claim(storage: Storage, epoch: int) -> Claim | None:
     if len(words) != 5 or words[0] != "claim" or not names.is_run(words[1]) or not content.endswith(b"\n"):
         return Claim(epoch)
     return Claim(epoch, words[1], words[2], names.number(words[3]))
+
+
+def is_version(line: bytes) -> bool:
+    """Whether this is the first line of a file of Spark."""
+    return _VERSION.fullmatch(line) is not None
+
+
+def is_operator(content: bytes) -> bool:
+    """Whether this is the metadata of an operator."""
+    return is_version(content.partition(b"\n")[0]) and _operator(content) is not None
+
+
+def schemas(content: bytes) -> list[str]:
+    """Return the schema files that the metadata of an operator names, by their paths below `state/`."""
+    infos = (json_object(content.partition(b"\n")[2]) or {}).get("stateStoreInfo") or ()
+    paths = (path for info in infos for path in info.get("stateSchemaFilePaths") or ())
+    return [str(path).rpartition("/state/")[2] for path in paths]
 
 
 def _operator(content: bytes | None) -> Operator | None:

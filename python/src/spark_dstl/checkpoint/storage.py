@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists, reads and deletes objects below one directory; writes none.
+"""Lists, reads, creates and deletes objects below one directory.
 
 (On S3 pyarrow leaves an empty object `directory/` after a deletion, as Hadoop does for directories.)
 
@@ -69,6 +69,10 @@ class Storage:
         kind = needed("pyarrow.fs", PURPOSE).FileType.Directory
         return sorted(info.base_name for info in self._listed(directory, recursive=False) if info.type == kind)
 
+    def is_empty(self) -> bool:
+        """Whether there is nothing below the directory, or no directory."""
+        return not self._listed("", recursive=False)
+
     def _listed(self, directory: str, recursive: bool) -> list[Any]:
         select = needed("pyarrow.fs", PURPOSE).FileSelector
         selector = select(self._path(directory), recursive=recursive, allow_not_found=True)
@@ -106,9 +110,24 @@ class Storage:
 
     def size(self, name: str) -> int | None:
         """Return the size of an object; None if it is missing."""
+        found = self.look(name)
+        return None if found is None else found.size
+
+    def look(self, name: str) -> StoredObject | None:
+        """Return an object's size and time; None if it is missing."""
         with self._errors(name, "looked at"):
             info = self.place.files.get_file_info(self._path(name))
-        return int(info.size) if info.is_file else None
+        return StoredObject(name, int(info.size), info.mtime) if info.is_file else None
+
+    def create(self, name: str, content: bytes) -> None:
+        """Create an object whose name no other writer uses."""
+        path = self._path(name)
+        with self._errors(name, "created"):
+            # Object stores need no directories.
+            if self.place.files.type_name != "s3":
+                self.place.files.create_dir(path.rpartition("/")[0], recursive=True)
+            with self.place.files.open_output_stream(path) as stream:
+                stream.write(content)
 
     def delete(self, name: str) -> bool:
         """Delete an object; return whether it existed."""

@@ -10,6 +10,7 @@ from spark_dstl.checkpoint import rows, sparkfiles
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.format.names import CHANGELOG
+from spark_dstl.checkpoint.pins import pins_of
 from spark_dstl.checkpoint.survey import numbered
 
 
@@ -67,15 +68,19 @@ class Summary:
     """The first batch whose state Spark retains."""
     committed_at: datetime | None
     """When the newest batch was committed."""
-    committed_by: str | None
-    """Run, host and epoch of that commit."""
-    owner_epoch: int | None
-    """The highest claimed epoch: that of the newest run."""
-    owner_run: str | None
+    committed_epoch: int | None
+    """The epoch of the run that committed it."""
+    committed_run: str | None
     """The id of that run."""
-    owner_host: str | None
+    committed_host: str | None
     """The host of its driver."""
-    owned_since: datetime | None
+    claim_epoch: int | None
+    """The highest claimed epoch: that of the newest run, which may not have committed a batch, and may have ended."""
+    claim_run: str | None
+    """The id of that run."""
+    claim_host: str | None
+    """The host of its driver."""
+    claimed_at: datetime | None
     """When it claimed the checkpoint."""
     damaged_entries: int
     """Commit entries that cannot be read."""
@@ -87,6 +92,12 @@ class Summary:
     """When that snapshot was written."""
     recovery: Recovery
     """The reads of a restart."""
+    pins: int = 0
+    """The number of pins."""
+    oldest_pinned_batch: int | None = None
+    """The oldest batch that one of them keeps."""
+    last_pin_ends_at: datetime | None = None
+    """When the last of them ends."""
     sizes: dict[str, Size] = field(default_factory=dict)
     """Number and size of objects by kind."""
 
@@ -96,7 +107,8 @@ def summarize(checkpoint: CheckpointAccess) -> Summary:
     survey = checkpoint.survey()
     newest = survey.entries[survey.newest] if survey.newest is not None else None
     claims = numbered(checkpoint.storage.objects("dstl/epochs"))
-    owner = sparkfiles.claim(checkpoint.storage, max(claims)) if claims else None
+    claim = sparkfiles.claim(checkpoint.storage, max(claims)) if claims else None
+    pins = pins_of(checkpoint.storage)
     stores = rows.stores(survey)
     based = [row for row in stores if row["snapshot"] is not None]
     oldest = min(based, key=lambda row: int(row["snapshot"]), default=None)
@@ -116,16 +128,21 @@ def summarize(checkpoint: CheckpointAccess) -> Summary:
         begun_batch=begun,
         oldest_retained_batch=min(survey.retained, default=None),
         committed_at=newest.stored.modified if newest else None,
-        committed_by=f"{writer.run} on {writer.host}, epoch {writer.epoch}" if writer else None,
-        owner_epoch=owner.epoch if owner else None,
-        owner_run=owner.run if owner else None,
-        owner_host=owner.host if owner else None,
-        owned_since=claims[owner.epoch].modified if owner else None,
+        committed_epoch=writer.epoch if writer else None,
+        committed_run=writer.run if writer else None,
+        committed_host=writer.host if writer else None,
+        claim_epoch=claim.epoch if claim else None,
+        claim_run=claim.run if claim else None,
+        claim_host=claim.host if claim else None,
+        claimed_at=claims[claim.epoch].modified if claim else None,
         damaged_entries=sum(entry.error is not None for entry in survey.entries.values()),
         stores_without_snapshot=len(stores) - len(based),
         oldest_snapshot=oldest["snapshot"] if oldest else None,
         oldest_snapshot_at=oldest["snapshot_at"] if oldest else None,
         recovery=_recovery(stores, checkpoint),
+        pins=len(pins),
+        oldest_pinned_batch=min((pin.batch for pin in pins), default=None),
+        last_pin_ends_at=max((pin.ends_at for pin in pins if pin.ends_at), default=None),
         sizes=_sizes(checkpoint),
     )
 

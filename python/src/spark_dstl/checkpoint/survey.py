@@ -5,6 +5,7 @@ A query may run. So entries are listed first, and everything that they name afte
 before it is read is left out.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,7 +24,8 @@ from spark_dstl.errors import CheckpointNotFound, DamagedLog, UnsupportedLog
 class EntryFacts:
     """A commit entry; its index, if it has one, without segments. With an `error`, all other facts are unknown.
 
-    `strange` are contradictions in it, `ids` the state store checkpoint ids of Spark's second line.
+    `strange` are contradictions in it, `ids` the state store checkpoint ids of Spark's second line. `inline` are the
+    bytes of segments in the entry itself, by kind.
     """
 
     stored: StoredObject
@@ -31,6 +33,7 @@ class EntryFacts:
     index: Index | None = None
     ids: dict[tuple[int, int], frozenset[str]] = field(default_factory=dict)
     changelogs: int = 0
+    inline: dict[int, int] = field(default_factory=dict)
     is_spark: bool = True
     strange: tuple[str, ...] = ()
 
@@ -144,6 +147,7 @@ def look(storage: Storage, readers: Readers) -> Survey:
 
 def _note(survey: Survey, entry: LoadedEntry, stored: StoredObject) -> None:
     changelogs = 0
+    inline: Counter[int] = Counter()
     ids = {
         (operator, partition): frozenset(stores)
         for operator, partitions in sparkfiles.state_ids(entry.metadata).items()
@@ -167,7 +171,9 @@ def _note(survey: Survey, entry: LoadedEntry, stored: StoredObject) -> None:
         elif segment.kind == SNAPSHOT_FILE:
             files.setdefault(segment.store, {})[f"{segment.qualifier}.sst"] = segment
         for part in segment.parts:
-            if part.file is not None:
+            if part.file is None:
+                inline[segment.kind] += part.length
+            else:
                 survey.parts.setdefault(part.file, []).append(NamedPart(entry.batch, segment, part))
     for packed in zips:
         held = HeldZip(entry.batch, packed, files.get(packed.store, {}))
@@ -177,6 +183,7 @@ def _note(survey: Survey, entry: LoadedEntry, stored: StoredObject) -> None:
         index=replace(entry.index, files=(), segments=()) if entry.index else None,
         ids=ids,
         changelogs=changelogs,
+        inline=inline,
         is_spark=entry.metadata is not None,
         strange=tuple(strange),
     )

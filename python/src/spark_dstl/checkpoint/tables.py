@@ -49,6 +49,9 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     "claims": {
         "epoch": "int64", "run": "string", "host": "string", "claimed_at": "timestamp",
     },
+    "pins": {
+        "pin": "string", "batch": "int64", "lasts_seconds": "int64", "pinned_at": "timestamp", "ends_at": "timestamp",
+    },
     "objects": {
         "name": "string", "kind": "string", "bytes": "int64", "written_at": "timestamp",
     },

@@ -9,9 +9,11 @@ from spark_dstl.commands.config import config
 from spark_dstl.commands.console import failure
 from spark_dstl.commands.convert import convert
 from spark_dstl.commands.export import export
+from spark_dstl.commands.follow import follow
 from spark_dstl.commands.gc import gc
 from spark_dstl.commands.log import log
 from spark_dstl.commands.ls import ls
+from spark_dstl.commands.pin import pin, unpin
 from spark_dstl.commands.probe import probe
 from spark_dstl.commands.report import report
 from spark_dstl.commands.rollback import rollback
@@ -57,6 +59,9 @@ def main(context: click.Context, debug: bool) -> None:
     context.meta[_DEBUG] = debug
 
 
-_COMMANDS = (changes, config, convert, diff, export, gc, log, ls, probe, report, rollback, show, state, verify, watch)
+_COMMANDS = (
+    changes, config, convert, diff, export, follow, gc, log, ls, pin, probe, report, rollback, show, state, unpin,
+    verify, watch,
+)  # fmt: skip
 for _command in _COMMANDS:
     main.add_command(_command)

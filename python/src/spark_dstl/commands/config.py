@@ -10,8 +10,9 @@ from typing import Any
 import click
 
 from spark_dstl.configuration import conf
-from spark_dstl.errors import InvalidOption
+from spark_dstl.errors import InvalidOption, UnsupportedSpark
 from spark_dstl.options import Option, all_options
+from spark_dstl.release import LINES
 
 _METAVARS = {"bytes": "SIZE", "duration": "DURATION", "int": "NUMBER", "path": "DIRECTORY"}
 
@@ -73,7 +74,12 @@ def config(
     """Print the Spark settings that keep state in the log."""
     if jar and no_jar:
         raise click.UsageError("--jar and --no-jar exclude each other")
-    settings = conf(jar=jar or not no_jar, spark=spark, transform_with_state=transform_with_state, **options)
+    try:
+        settings = conf(jar=jar or not no_jar, spark=spark, transform_with_state=transform_with_state, **options)
+    except UnsupportedSpark as error:
+        if spark is not None:
+            raise
+        raise UnsupportedSpark(f"{error}. For another Spark, name its version: --spark {LINES[0].name}") from error
     click.echo(_FORMATS[output](settings))
 
 

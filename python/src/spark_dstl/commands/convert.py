@@ -11,6 +11,7 @@ from spark_dstl.commands.console.printing import print_report
 
 
 @click.command(
+    short_help="Convert a checkpoint of Spark's default provider.",
     help="""Convert the checkpoint at PATH, of Spark's default provider, to one at TARGET for the log.
 
 PATH is of the HDFS-backed provider, which is Spark's default and is pinned in the checkpoint; its query is
@@ -20,8 +21,8 @@ A batch that was interrupted in its tasks runs again from TARGET, with the same 
 converted. PATH does not change. Then start the same query with TARGET as its checkpointLocation and with the log
 configured (spark_dstl.configure), and never again with PATH.
 
-Spark's own classes read and write the state, in a Java process without a Spark application, one store at a time. The
-process holds a whole store of the HDFS-backed provider in memory: --memory. Storage other than local disks needs its
+Spark's own classes read and write the state, one store at a time, in a separate process without a Spark application. It
+holds a whole store of the HDFS-backed provider in memory: --memory. Storage other than local disks needs its
 jars: --jars. At the end all objects are read again and compared, the state row by row. An interrupted conversion can be
 repeated, and continues.
 

@@ -11,6 +11,7 @@ from spark_dstl.commands.console.printing import print_report, size
 
 
 @click.command(
+    short_help="Export a checkpoint that stock Spark continues.",
     help="""Export the checkpoint at PATH, whose query is stopped, to one at TARGET that stock Spark continues.
 
 Changelogs and snapshots become plain files in Spark's layout, commit entries lose their log, and the provider that the

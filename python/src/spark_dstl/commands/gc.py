@@ -12,11 +12,12 @@ from spark_dstl.commands.console.printing import print_report, size
 
 
 @click.command(
+    short_help="Delete the leftovers of a stopped query.",
     epilog="""\b
 Examples:
   dstl gc s3a://bucket/checkpoints/clicks --dry-run
   dstl gc s3a://bucket/checkpoints/clicks --apply
-"""
+""",
 )
 @located
 @click.option("--dry-run/--apply", "dry", default=True, show_default=True, help="Only list, or delete.")

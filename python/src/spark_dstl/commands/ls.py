@@ -28,17 +28,19 @@ SHOWN: Mapping[str, Sequence[str]] = {
     ),
     "snapshots": ("operator", "partition", "store", "version", "place", "batch", "written_at", "bytes", "files"),
     "claims": ("epoch", "run", "host", "claimed_at"),
+    "pins": ("pin", "batch", "pinned_at", "ends_at"),
     "objects": ("name", "kind", "bytes", "written_at"),
 }  # fmt: skip
 
 
 @click.command(
+    short_help="List the content of a checkpoint.",
     epilog="""\b
 Examples:
   dstl ls s3a://bucket/checkpoints/clicks
   dstl ls /checkpoints queries
   dstl ls /checkpoints/clicks versions --format csv > versions.csv
-"""
+""",
 )
 @located
 @click.argument("table", type=click.Choice(list(SHOWN)), required=False)
@@ -46,8 +48,8 @@ Examples:
 def ls(at: Location, table: str | None, form: str) -> None:
     """List the content of the checkpoint at PATH: the log, snapshots, and plain files.
 
-    TABLE is queries, operators, stores, versions, snapshots, claims or objects; by default stores, or queries if PATH
-    is a directory of checkpoints. Batch N makes version N+1. Nothing is written, and the query may run.
+    TABLE is queries, operators, stores, versions, snapshots, claims, pins or objects; by default stores, or queries if
+    PATH is a directory of checkpoints. Batch N makes version N+1. Nothing is written, and the query may run.
     """
     found = find_checkpoints(at.path, at.storage) if table in (None, "queries") else [at.path]
     if table == "queries" or (table is None and found != [at.path]):

@@ -2,8 +2,10 @@
 """`dstl probe`: measure storage for the log of a query."""
 
 import dataclasses
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import click
@@ -15,12 +17,14 @@ from spark_dstl.commands.console.printing import print_report, size
 from spark_dstl.commands.console.progress import ProgressLine
 from spark_dstl.percentiles import PERCENTILES, percentile
 from spark_dstl.probing import exclusiveness
-from spark_dstl.probing.cost import Shape
+from spark_dstl.probing.cost import ASSUMED_SECONDS, Saved, Shape, assumed
 from spark_dstl.probing.places import storage_at
 from spark_dstl.probing.probe import LARGEST_OBJECT, MOST_OBJECTS, Plan, Probe, Report, earlier_folders, removed_folder
 from spark_dstl.probing.storage import ProbedStorage
 
 _NAMED_ONE_BY_ONE = 5
+# The figures of a query, and the largest of each.
+_QUERY = {"partitions": 10_000, "stores": 16, "slots": 10_000, "batches-per-hour": 36_000}
 _DEFAULTS = Plan()
 
 
@@ -36,21 +40,32 @@ def _number(name: str, default: int, most: int, text: str) -> Callable[[Command]
     return click.option(name, type=limits, default=default, show_default=True, metavar="NUMBER", help=text)
 
 
-def _seconds(name: str, default: float, most: float, text: str) -> Callable[[Command], Command]:
-    limits = click.FloatRange(0.1, most)
-    return click.option(name, type=limits, default=default, show_default=True, metavar="SECONDS", help=text)
+def _shape(_context: click.Context, _parameter: click.Parameter, value: str | None) -> Shape | None:
+    if value is None:
+        return None
+    given: dict[str, int] = {}
+    for part in value.split(","):
+        name, _, text = part.partition("=")
+        number = int(text) if re.fullmatch(r"[0-9]{1,5}", text) else 0
+        if not 1 <= number <= _QUERY.get(name, 0):
+            limits = ", ".join(f"{name} up to {most}" for name, most in _QUERY.items())
+            raise click.BadParameter(f"{part} is not NAME=NUMBER with one of {limits}")
+        given[name] = number
+    batches = given.pop("batches-per-hour", None)
+    return Shape(**given) if batches is None else Shape(**given, interval_seconds=3600 / batches)
 
 
 @click.command(
     epilog="""\b
 Examples:
   dstl probe s3a://bucket/checkpoints
-  dstl probe s3a://bucket/checkpoints --objects 1000 --partitions 64 --slots 16
+  dstl probe s3a://bucket/checkpoints --objects 1000 --query partitions=64,slots=16
+  dstl probe --query partitions=64,stores=1,batches-per-hour=600
   dstl probe /checkpoints --output json
   dstl probe s3a://bucket/checkpoints --remove-leftovers
 """
 )
-@reached
+@partial(reached, path_required=False)
 @_number(
     "--objects",
     _DEFAULTS.objects,
@@ -67,11 +82,22 @@ Examples:
     help="The bytes of each, at most 16m.",
 )
 @_number("--concurrency", _DEFAULTS.concurrency, 64, "The number of concurrent requests, at most 64.")
-@_seconds("--timeout", 60, 600, "The longest wait for an answer of S3; other clients have their own limits.")
-@_number("--partitions", _DEFAULTS.shape.partitions, 10_000, "Partitions of a query, for its cost.")
-@_number("--stores", _DEFAULTS.shape.stores, 16, "Its state stores in each partition: a stream-stream join has 4.")
-@_number("--slots", _DEFAULTS.shape.slots, 10_000, "The number of its concurrent tasks.")
-@_seconds("--interval", 10, 86_400, "Seconds from one of its batches to the next, for the cost of a month.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0.1, 600),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="The longest wait for an answer of S3; other clients have their own limits.",
+)
+@click.option(
+    "--query",
+    "shape",
+    metavar="FIGURES",
+    callback=_shape,
+    help="The query whose cost is printed, by default partitions=200,stores=1,slots=16,batches-per-hour=360; omitted "
+    "figures have that default. Stores are those of a partition: a stream-stream join has 4. Slots run tasks.",
+)
 @click.option(
     "--remove-leftovers",
     is_flag=True,
@@ -84,10 +110,7 @@ def probe(
     object_bytes: int,
     concurrency: int,
     timeout: float,
-    partitions: int,
-    stores: int,
-    slots: int,
-    interval: float,
+    shape: Shape | None,
     remove_leftovers: bool,
     output: str,
 ) -> None:
@@ -96,7 +119,8 @@ def probe(
     The command writes, checks, reads, lists, creates and deletes small objects in the folder .dstl-probe-<random> below
     PATH, and removes the folder, also after an error or an interrupt. It names what it could not remove. It prints the
     percentiles of latencies, whether storage creates exclusively, and what a batch and a month of a stateful query cost
-    with stock Spark and with the log.
+    with stock Spark and with the log. Without PATH it measures nothing, and prints the cost of --query for requests of
+    40 ms.
 
     Storage creates exclusively if exactly one of several concurrent creates of one object succeeds. This is tested on
     local disks, on S3, and through Hadoop's clients, such as hdfs://; not on gs:// and abfs://, because pyarrow has no
@@ -105,11 +129,17 @@ def probe(
     Exits with 5 if storage does not create exclusively, or if creates without an answer leave that unknown; with 1 if
     storage could not be measured, or something could not be removed.
     """
+    if not at.path:
+        if shape is None or remove_leftovers:
+            raise click.UsageError("Missing argument 'PATH'.")
+        cost = assumed(shape)
+        print_report(output, dataclasses.asdict(cost), lambda: _assumed(cost))
+        return
     place = storage_at(at.path, at.storage, timeout)
     if remove_leftovers:
         _remove(place, output)
         return
-    plan = Plan(objects, object_bytes, concurrency, Shape(partitions, stores, slots, interval))
+    plan = Plan(objects, object_bytes, concurrency, shape or _DEFAULTS.shape)
     with ProgressLine() as progress:
         measuring = Probe(place, plan, progress=progress)
         try:
@@ -174,7 +204,7 @@ def _lines(report: Report, at: Location) -> Iterator[str]:
     yield ""
     yield f"Exclusive creation: {_VERDICTS[report.exclusive.verdict]}. {_sentence(report.exclusive.why)}"
     yield ""
-    yield from _saved(report)
+    yield from _saved(report.saved)
     yield from _left(report, at)
 
 
@@ -199,20 +229,28 @@ def _table(report: Report) -> Iterator[str]:
         yield "- stands for too few requests: p99 takes 100 of a kind, p99.9 1000, as of --objects 1000."
 
 
-def _saved(report: Report) -> Iterator[str]:
-    found, shape = report.saved, report.plan.shape
+def _assumed(found: Saved) -> Iterator[str]:
+    yield from _saved(found)
+    yield ""
+    yield f"Each request takes {_milliseconds(ASSUMED_SECONDS)} ms here; dstl probe PATH measures those of a storage."
+
+
+def _saved(found: Saved) -> Iterator[str]:
+    shape = found.shape
     yield (
-        f"A batch with {shape.partitions} partitions of {shape.stores} stores on {shape.slots} slots waits for "
-        f"{found.stock_requests} requests one after the other with stock Spark, directly written, and for "
-        f"{found.log_requests} with the log."
+        f"A query with {shape.partitions} partitions of {shape.stores} {'store' if shape.stores == 1 else 'stores'}, "
+        f"{shape.slots} slots and {3600 / shape.interval_seconds:g} batches an hour, with small changes:"
     )
-    stock, log, median = map(_milliseconds, (found.stock_median, found.log_median, found.saved_median))
-    yield f"With median latencies that is {stock} ms against {log} ms: {median} ms saved."
-    yield (
-        f"A month of these batches, one every {shape.interval_seconds:g} s, makes {found.stock_requests_a_month:,} "
-        f"requests with stock Spark and {found.log_requests_a_month:,} with the log; at S3's list prices "
-        f"${found.stock_dollars_a_month:,.0f} and ${found.log_dollars_a_month:,.0f}."
-    )
+    rows: list[tuple[str, object, object]] = [
+        ("", "stock Spark*", "spark-dstl"),
+        ("requests that a batch waits for", found.stock_requests, found.log_requests),
+        ("ms of waiting, with medians", _milliseconds(found.stock_median), _milliseconds(found.log_median)),
+        ("requests a month", f"{found.stock_requests_a_month:,}", f"{found.log_requests_a_month:,}"),
+        ("list price on S3", f"${found.stock_dollars_a_month:,.0f}", f"${found.log_dollars_a_month:,.0f}"),
+    ]
+    for title, stock, log in rows:
+        yield f"{title:<32}{stock:>14}{log:>14}"
+    yield "* that writes each file directly under its name; its default writes two and renames"
 
 
 def _left(report: Report, at: Location) -> Iterator[str]:

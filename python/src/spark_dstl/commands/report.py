@@ -12,6 +12,7 @@ from spark_dstl.monitoring.report_page import page
 
 
 @click.command(
+    short_help="Write a report on past batches, as HTML.",
     epilog="""\b
 Examples:
   dstl report /var/log/clicks.jsonl -o clicks.html
@@ -20,9 +21,9 @@ Examples:
 \b
 Exit codes: 0 written; 1 HISTORY cannot be read, or is something else, or a
 package is missing; 2 the command line is wrong.
-"""
+""",
 )
-@click.argument("history", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("history", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
     "--output",
     "-o",

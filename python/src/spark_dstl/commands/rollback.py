@@ -14,6 +14,7 @@ _QUIET = activity.minutes(activity.QUIET)
 
 
 @click.command(
+    short_help="Roll a stopped query back to an earlier batch.",
     epilog="""\b
 Examples:
   dstl rollback s3a://bucket/checkpoints/clicks --to 1041

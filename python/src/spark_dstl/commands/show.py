@@ -22,8 +22,9 @@ Example:
 def show(at: Location, output: str) -> None:
     """Show the checkpoint at PATH on one screen.
 
-    Its sizes and objects, its last commit, its owner, its oldest snapshot, and the reads of a restart. The owner is the
-    run that started last; it may have ended. Nothing is written, and the query may run.
+    Its sizes and objects, its last commit and the run that made it, its newest claim, its oldest snapshot, its pins,
+    and the reads of a restart. The newest claim is that of the run that started last, which may not have committed a
+    batch, and may have ended. Nothing is written, and the query may run.
     """
     with at.opened() as checkpoint:
         found = checkpoint.summary()
@@ -41,9 +42,10 @@ def _lines(found: Summary, now: datetime) -> Iterator[str]:
             ("stores", found.stores),
             ("batches", _batches(found)),
             ("last commit", _ago(found.committed_at, now)),
-            ("committed by", found.committed_by),
-            ("owner", _owner(found, now)),
+            ("committed by", _run(found.committed_epoch, found.committed_run, found.committed_host)),
+            ("newest claim", _claim(found, now)),
             ("oldest snapshot", _oldest(found, now)),
+            ("pins", _pins(found)),
             ("no snapshot", f"{found.stores_without_snapshot} stores" if found.stores_without_snapshot else None),
             ("damaged entries", f"{found.damaged_entries}; see dstl verify" if found.damaged_entries else None),
             (
@@ -80,11 +82,24 @@ def _ago(when: datetime | None, now: datetime) -> str | None:
     return f"{moment(when)}, {seconds // length} {unit} ago"
 
 
-def _owner(found: Summary, now: datetime) -> str:
-    if found.owner_epoch is None:
+def _run(epoch: int | None, run: str | None, host: str | None) -> str | None:
+    return None if epoch is None else f"epoch {epoch}, " + (f"run {run} on {host}" if run else "which cannot be read")
+
+
+def _claim(found: Summary, now: datetime) -> str:
+    claim = _run(found.claim_epoch, found.claim_run, found.claim_host)
+    if claim is None:
         return "none: no run with the log has begun"
-    who = f"run {found.owner_run} on {found.owner_host}" if found.owner_run else "its claim cannot be read"
-    return f"epoch {found.owner_epoch}, {who}, since {_ago(found.owned_since, now)}"
+    is_last = found.committed_epoch == found.claim_epoch
+    committed = "it has committed the newest batch" if is_last else "no batch of it is committed"
+    return f"{claim}, since {_ago(found.claimed_at, now)}; {committed}"
+
+
+def _pins(found: Summary) -> str | None:
+    if not found.pins:
+        return None
+    until = f"; the last ends {moment(found.last_pin_ends_at)}" if found.last_pin_ends_at else ""
+    return f"{found.pins}, of batch {found.oldest_pinned_batch} and later{until}"
 
 
 def _oldest(found: Summary, now: datetime) -> str | None:

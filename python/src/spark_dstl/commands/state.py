@@ -18,19 +18,21 @@ from spark_dstl.commands.console.options import (
 )
 from spark_dstl.commands.console.printing import print_rows
 
-# Part of each command's help. click does not wrap a paragraph after a line with a backspace alone.
-_HELP = """\b
+# Part of the help of each command that shows rows of state.
+# click does not wrap a paragraph after a line with a backspace alone.
+HELP = """\b
 Key and value are structs, with the types that Spark's state reader gives them.
 If the selection has several schemas they are JSON: choose with --operator, --store
 and --column-family, which dstl ls PATH operators shows. A state variable of
 transformWithState is a column family.
 
-A Java process with Spark's classes reads the state, without a Spark application. Nothing is written to the checkpoint,
-and the query may run. Storage other than local disks needs its jars: --jars.
+A separate process with Spark's classes reads the state, without a Spark application: it takes Java 17 and PySpark.
+The query may run: the batch is pinned while it is read, or read without a pin where nothing may be written. Storage
+other than local disks needs its jars: --jars.
 """
 
 
-def _selecting(command: Command) -> Command:
+def selecting(command: Command) -> Command:
     """Give a command the options for its rows and their form; it gets `selection` and `form`."""
 
     @functools.wraps(command)
@@ -60,9 +62,10 @@ def _selecting(command: Command) -> Command:
 
 
 @click.command(
+    short_help="Show the rows of the state.",
     help=f"""Show the rows of the state in the checkpoint at PATH, as of the newest batch or of batch N.
 
-{_HELP}
+{HELP}
 """,
     epilog="""\b
 Examples:
@@ -73,7 +76,7 @@ Examples:
 )
 @located
 @click.option("--batch", type=NUMBER, metavar="N", help="As of batch N. By default the newest.")
-@_selecting
+@selecting
 def state(at: Location, batch: int | None, selection: Selection, form: str) -> None:
     """Show state; the help is above."""
     with at.opened() as checkpoint:
@@ -81,12 +84,13 @@ def state(at: Location, batch: int | None, selection: Selection, form: str) -> N
 
 
 @click.command(
+    short_help="Show the changes of a batch to the state.",
     help=f"""Show the changes of batch N to the state in the checkpoint at PATH.
 
 A row for each change record: update for a put value, append for a merge into the values of its key, delete. A key may
 have several.
 
-{_HELP}
+{HELP}
 """,
     epilog="""\b
 Example:
@@ -95,7 +99,7 @@ Example:
 )
 @located
 @click.option("--batch", type=NUMBER, required=True, metavar="N", help="The batch.")
-@_selecting
+@selecting
 def changes(at: Location, batch: int, selection: Selection, form: str) -> None:
     """Show change records; the help is above."""
     with at.opened() as checkpoint:
@@ -103,12 +107,13 @@ def changes(at: Location, batch: int, selection: Selection, form: str) -> None:
 
 
 @click.command(
+    short_help="Show the differences between two batches' states.",
     help=f"""Show the differences between the states as of batches N and M in the checkpoint at PATH.
 
 A row for each added, removed or changed key, with its value before and after. The command rebuilds both states on local
 disk, one partition at a time.
 
-{_HELP}
+{HELP}
 """,
     epilog="""\b
 Example:
@@ -118,7 +123,7 @@ Example:
 @located
 @click.argument("before", type=NUMBER, metavar="N")
 @click.argument("after", type=NUMBER, metavar="M")
-@_selecting
+@selecting
 def diff(at: Location, before: int, after: int, selection: Selection, form: str) -> None:
     """Show differences; the help is above."""
     with at.opened() as checkpoint:

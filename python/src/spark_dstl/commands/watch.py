@@ -10,6 +10,7 @@ from itertools import chain, count
 
 import click
 
+from spark_dstl.commands.console.keys import Left, keyboard
 from spark_dstl.errors import NotWatchable
 from spark_dstl.monitoring.live_view import Board
 from spark_dstl.monitoring.sources import Sample, Source, source_of
@@ -19,6 +20,7 @@ _PATIENCE = 3
 
 
 @click.command(
+    short_help="Show the figures of running queries.",
     epilog="""\b
 Examples:
   dstl watch http://localhost:4040
@@ -26,9 +28,9 @@ Examples:
   dstl watch --once --output json http://localhost:4040 | jq .figures.log_bytes
 
 \b
-Exit codes: 0 interrupted, or done with --once; 1 PLACE does not answer, or has no
+Exit codes: 0 left by q or Ctrl-C, or done with --once; 1 PLACE does not answer, or has no
 figures of queries; 2 the command line is wrong.
-"""
+""",
 )
 @click.argument("place")
 @click.option(
@@ -46,24 +48,24 @@ figures of queries; 2 the command line is wrong.
     metavar="SECONDS",
     help="The time between two samples.",
 )
-@click.option("--once", is_flag=True, help="Print the current samples, and end.")
+@click.option("--once", is_flag=True, help="Print the newest sample of each query or process, and end.")
 def watch(place: str, output: str, interval: float, once: bool) -> None:
-    """Show the figures of queries with the log, from PLACE, until interrupted.
+    """Show the figures of queries with the log, from PLACE, until q or Ctrl-C.
 
     PLACE is the address of a driver's UI, or a file with a line of JSON for each batch: the progress of queries, as
     spark_dstl.MetricsListener(progress_file=...) writes it. A UI has the figures of the driver's process, over all its
     queries, and needs no setting of Spark.
     """
     source = source_of(place)
-    rounds = polled(source, interval, time.sleep, once)
     show = _as_json if output == "json" else _as_line
     try:
         if output == "text" and not once and sys.stdout.isatty():
-            _live(rounds)
+            with keyboard() as wait:
+                _live(polled(source, interval, wait or time.sleep, once), "q: leave" if wait else "Ctrl-C: leave")
         else:
-            for sample in chain.from_iterable(rounds):
+            for sample in chain.from_iterable(polled(source, interval, time.sleep, once)):
                 click.echo(show(sample))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Left):
         return
     except BrokenPipeError:
         # Python would report the closed pipe again at its exit.
@@ -71,7 +73,7 @@ def watch(place: str, output: str, interval: float, once: bool) -> None:
 
 
 def polled(source: Source, interval: float, wait: Callable[[float], None], once: bool) -> Iterator[list[Sample]]:
-    """Yield new samples, once or forever; a source that has answered before may fail some times."""
+    """Yield new samples: forever, or once the newest ones. A source that has answered before may fail some times."""
     failed = 0
     for number in count():
         try:
@@ -82,14 +84,14 @@ def polled(source: Source, interval: float, wait: Callable[[float], None], once:
             if number < failed or failed > _PATIENCE:
                 raise
             samples = []
-        yield samples
+        yield list({sample.of: sample for sample in samples}.values()) if once else samples
         if once:
             return
         wait(interval)
 
 
-def _live(rounds: Iterator[list[Sample]]) -> None:
-    board = Board()
+def _live(rounds: Iterator[list[Sample]], hint: str) -> None:
+    board = Board(hint)
     from rich.live import Live
 
     with Live(board.show(), auto_refresh=False) as live:

@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
+import weakref
 from collections import deque
 from pathlib import Path
-from threading import Lock
+from threading import Condition
 from typing import TYPE_CHECKING
+from uuid import UUID
 
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -24,6 +29,9 @@ from spark_dstl.monitoring.query_metrics import QueryMetrics
 if TYPE_CHECKING:
     import pyarrow as pa
 
+# How long the end of a program waits, at most, for what Spark has to report of queries that have ended.
+_EXIT_SECONDS = 10.0
+
 
 class MetricsListener(StreamingQueryListener):
     """Keeps the figures of the newest batches of all queries of a session, for `spark.streams.addListener`.
@@ -34,7 +42,8 @@ class MetricsListener(StreamingQueryListener):
     ```
 
     It is thread-safe, and works in sessions with a JVM and of Spark Connect. A busy Spark calls listeners late and
-    drops events, so the history may have gaps.
+    drops events, so the history may have gaps. A query's end does not wait for its listeners: a program that ends
+    without `spark.stop()` waits here, for up to ten seconds, for the last batches of queries that have ended.
 
     `limit` is the number of batches that are kept, the newest. With `progress_file`, the listener also appends the
     whole progress of each batch to that file, one line of JSON each, for `dstl watch` and `dstl report`.
@@ -50,7 +59,11 @@ class MetricsListener(StreamingQueryListener):
         self._file = None if progress_file is None else Path(progress_file)
         if self._file is not None:
             self._file.open("a").close()
-        self._lock = Lock()
+        # Guards all fields; notified when a query has ended.
+        self._lock = Condition()
+        self._begun: set[UUID] = set()
+        # At exit Spark's threads still call this process; they log an error for each event after its end.
+        atexit.register(_wait_at_exit, weakref.ref(self))
 
     @property
     def metrics(self) -> tuple[QueryMetrics, ...]:
@@ -73,7 +86,9 @@ class MetricsListener(StreamingQueryListener):
         write_parquet(self.table(), Path(path))
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        """Do nothing when a query starts."""
+        """Note that a query has begun."""
+        with self._lock:
+            self._begun.add(event.runId)
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         """Keep the figures of a batch."""
@@ -89,4 +104,25 @@ class MetricsListener(StreamingQueryListener):
         """Do nothing for an idle trigger."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """Keep the batches of a query that ends."""
+        """Keep the batches of a query that ends; this is its last event."""
+        with self._lock:
+            self._begun.discard(event.runId)
+            self._lock.notify_all()
+
+    def _await_ended(self, seconds: float) -> None:
+        """Wait for the last event of each query that is not active any more, for at most `seconds`."""
+        with self._lock:
+            begun = set(self._begun)
+        session = SparkSession.getActiveSession() if begun else None
+        if session is not None:
+            active = {UUID(str(query.runId)) for query in session.streams.active}
+            with self._lock:
+                self._lock.wait_for(lambda: self._begun.isdisjoint(begun - active), seconds)
+
+
+def _wait_at_exit(of: weakref.ref[MetricsListener]) -> None:
+    listener = of()
+    # Spark may have ended before this process.
+    with contextlib.suppress(Exception):
+        if listener is not None:
+            listener._await_ended(_EXIT_SECONDS)

@@ -20,13 +20,14 @@ _LINE_WIDTH = 40
 
 
 class Board:
-    """Keeps the newest samples of each query or process, and shows them as tables.
+    """Keeps the newest samples of each query or process, and shows them as tables, with a hint below.
 
     Raises `MissingPackage` if rich is not installed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, hint: str = "") -> None:
         needed("rich", "A live view", MONITORING)
+        self._hint = hint
         self._kept: dict[str, deque[Sample]] = defaultdict(lambda: deque(maxlen=_REMEMBERED))
 
     def add(self, sample: Sample) -> None:
@@ -39,7 +40,8 @@ class Board:
         from rich.text import Text
 
         tables = [self._table(of, list(samples)) for of, samples in self._kept.items()]
-        return Group(*tables) if tables else Group(Text("nothing yet"))
+        hint = Text(self._hint, style="dim")
+        return Group(*tables, hint) if tables else Group(Text("nothing yet"), hint)
 
     def _table(self, of: str, samples: list[Sample]) -> Table:
         from rich.bar import Bar

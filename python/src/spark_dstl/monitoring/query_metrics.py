@@ -67,6 +67,7 @@ class QueryMetrics:
     replayed_records: int | None
     """Change records that stores replayed while loading."""
 
+    # Of one of the last two batches; None if the barrier had not reported, as in the first batch of a run.
     barrier_wait_ms: int | None
     """The barrier's wait until all changes were durable."""
     commit_entry_write_ms: int | None
@@ -130,6 +131,12 @@ def _read(progress: Mapping[str, Any]) -> QueryMetrics:
         # One operator alone reports the figures of the whole query.
         return sum(map(int, values)) if values else None
 
+    # The barrier reports after the tasks. A batch whose tasks had no report, as the first one of a run, has zeros.
+    is_known = bool(reported("dstlLogBytes"))
+
+    def by_the_barrier(name: str) -> int | None:
+        return reported(name) if is_known else None
+
     name = progress.get("name")
     return QueryMetrics(
         query_id=str(progress["id"]),
@@ -153,15 +160,15 @@ def _read(progress: Mapping[str, Any]) -> QueryMetrics:
         replayed_segments=reported("dstlReplayedSegments"),
         replayed_bytes=reported("dstlReplayedBytes"),
         replayed_records=reported("dstlReplayedRecords"),
-        barrier_wait_ms=reported("dstlBarrierWaitMs"),
-        commit_entry_write_ms=reported("dstlCommitEntryWriteMs"),
-        commit_entry_bytes=reported("dstlCommitEntryBytes"),
-        inline_bytes=reported("dstlInlineBytes"),
-        uploaded_bytes=reported("dstlUploadedBytes"),
-        segments=reported("dstlSegments"),
-        log_bytes=reported("dstlLogBytes"),
-        snapshots=reported("dstlSnapshots"),
-        snapshot_bytes=reported("dstlSnapshotBytes"),
+        barrier_wait_ms=by_the_barrier("dstlBarrierWaitMs"),
+        commit_entry_write_ms=by_the_barrier("dstlCommitEntryWriteMs"),
+        commit_entry_bytes=by_the_barrier("dstlCommitEntryBytes"),
+        inline_bytes=by_the_barrier("dstlInlineBytes"),
+        uploaded_bytes=by_the_barrier("dstlUploadedBytes"),
+        segments=by_the_barrier("dstlSegments"),
+        log_bytes=by_the_barrier("dstlLogBytes"),
+        snapshots=by_the_barrier("dstlSnapshots"),
+        snapshot_bytes=by_the_barrier("dstlSnapshotBytes"),
     )
 
 

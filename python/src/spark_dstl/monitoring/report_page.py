@@ -67,7 +67,8 @@ def _section(run: Run) -> str:
     if run.values("log_bytes"):
         charts.append(_chart(*_LOG, drawing.log_size(run)))
     else:
-        charts.append("<p>There are no figures of the log: see docs/metrics.md for which queries have them.</p>")
+        why = "the first batch of a run has none, and docs/metrics.md says which queries have them"
+        charts.append(f"<p>There are no figures of the log: {why}.</p>")
     if any(run.values("back_pressure_ms")) or any(run.values("replayed_bytes")):
         charts.append(_chart(*_WAITS, drawing.waits_and_replay(run)))
     return f"""<section>

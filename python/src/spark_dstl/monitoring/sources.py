@@ -70,6 +70,10 @@ class ProgressFile:
                 for offset, lines, batch in progress_lines(file, self._path, self._read_lines):
                     self._read_bytes, self._read_lines = offset, lines
                     samples.append(sample_of(batch))
+        except FileNotFoundError as error:
+            raise NotWatchable(
+                f"there is no file {self._path}; a driver's UI is named by its address, such as http://localhost:4040"
+            ) from error
         except OSError as error:
             raise NotWatchable(f"{self._path}: {error.strerror or error}") from error
         return samples

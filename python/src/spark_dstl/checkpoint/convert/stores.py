@@ -176,7 +176,9 @@ class StoreConversion:
             found = self._conversion.convert(store.operator, store.name, store.partition, is_there)
             failure, is_same, rows = found.failure(), found.isSame(), found.rows()
         except broken as failed:
-            raise JvmFailed(f"the Java process ended too early: {self._gateway.last_words()}") from failed
+            raise JvmFailed(
+                f"the process that converts stores ended too early: {self._gateway.last_words()}"
+            ) from failed
         if failure is not None and not is_there:
             raise UnreadableState(
                 f"state/{store.directory} of {self._checkpoint.path} could not be converted: {failure}. What is at "

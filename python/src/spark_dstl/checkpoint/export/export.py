@@ -17,6 +17,7 @@ from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.export.target import Planned, Target, copies, of_bytes
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.locate import Place
+from spark_dstl.checkpoint.pins import pinned_if_possible
 from spark_dstl.checkpoint.reading import SegmentReader, read_entry
 from spark_dstl.checkpoint.sparkfiles import OURS, STOCKS
 from spark_dstl.checkpoint.verification.verify import rollback_obstacle, verify
@@ -72,10 +73,11 @@ def export(
         if batch in left_out or (batches and batch != batches[0] - 1):
             break
         batches.insert(0, batch)
-    plan = list(_planned(checkpoint, batches))
-    _refuse_others(target, plan)
-    written, total = target.write_missing(plan)
-    target.check(plan)
+    with pinned_if_possible(checkpoint, batches[0]):
+        plan = list(_planned(checkpoint, batches))
+        _refuse_others(target, plan)
+        written, total = target.write_missing(plan)
+        target.check(plan)
     return Exported(checkpoint.path, place.shown, newest, batches, left_out, written, len(plan) - written, total)
 
 

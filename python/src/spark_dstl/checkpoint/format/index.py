@@ -5,10 +5,10 @@ from spark_dstl.checkpoint.format import model, names
 from spark_dstl.checkpoint.format.fields import Fields, Malformed, wrapped
 from spark_dstl.checkpoint.format.names import Store
 
-WRITER, PLACE, NAME, BASE, FILES, STORES, SEGMENTS, SNAPSHOTS = 2, 4, 6, 7, 8, 10, 12, 14
+WRITER, PLACE, NAME, BASE, FILES, STORES, SEGMENTS, SNAPSHOTS, SPARK = 2, 4, 6, 7, 8, 10, 12, 14, 15
 _ALWAYS = {WRITER, FILES, STORES, SEGMENTS}
 _NEEDED = {True: _ALWAYS | {PLACE}, False: _ALWAYS | {NAME}}
-_ALLOWED = {True: _NEEDED[True] | {BASE, SNAPSHOTS}, False: _NEEDED[False]}
+_ALLOWED = {True: _NEEDED[True] | {BASE, SNAPSHOTS, SPARK}, False: _NEEDED[False]}
 _KNOWN = _ALLOWED[True] | _ALLOWED[False]
 _LARGEST = 2**63 - 1
 
@@ -47,10 +47,14 @@ def read_index(body: bytes, kind: int, index_offset: int) -> model.Index:
     snapshots = None
     if SNAPSHOTS in found and batch is not None:
         snapshots = _snapshots(sections[SNAPSHOTS], batch, files, stores)
+    spark = None
+    if SPARK in found:
+        before_log, is_known = sections[SPARK].u32(), sections[SPARK].number(2)
+        spark = model.SparkChecksums(before_log, sections[SPARK].u32() if is_known else None)
     for tag, section in sections.items():
         if section.left:
             raise Malformed(f"{section.left} bytes are left over in section {tag}")
-    return model.Index(writer, batch, entry, previous, name, base, tuple(files), segments, snapshots)
+    return model.Index(writer, batch, entry, previous, name, base, tuple(files), segments, snapshots, spark)
 
 
 def _sections(body: bytes) -> dict[int, Fields]:

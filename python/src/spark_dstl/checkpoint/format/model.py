@@ -79,6 +79,13 @@ class Writer:
     application: str
 
 
+class SparkChecksums(NamedTuple):
+    """CRC32C of what Spark wrote: of all bytes before an entry's log, and of `offsets/<batch>`, if it was known."""
+
+    before_log: int
+    offsets: int | None
+
+
 @dataclass(frozen=True)
 class Index:
     """The index of a log. Commit entries have `batch` and `entry`, data files have `name`."""
@@ -92,3 +99,4 @@ class Index:
     files: tuple[str, ...]
     segments: tuple[Segment, ...]
     snapshots: SnapshotList | None
+    spark: SparkChecksums | None = None

@@ -16,6 +16,7 @@ _DATA_FILE = re.compile(
 )
 _END = re.compile(rf"(?P<epoch>{_NUMBER})\.ended")
 _TRIAL = re.compile(rf"(?P<epoch>{_NUMBER})-[0-9a-f-]{{1,64}}\.trial")
+_PIN = re.compile(rf"(?P<batch>{_NUMBER})-(?P<seconds>{_NUMBER})-{_RUN}\.pin")
 _UNFINISHED = re.compile(r"\.[^/]*\.tmp(?:\.crc)?")
 _PLAIN = re.compile(
     rf"(?P<operator>{_NUMBER})/(?P<partition>0|[1-9][0-9]{{0,8}})/(?:(?P<store>[^/]+)/)?"
@@ -34,6 +35,7 @@ _OBJECTS = tuple(
         (rf"dstl/epochs/{_NUMBER}", "claim"),
         (rf"dstl/epochs/{_END.pattern}", "end of run"),
         (rf"dstl/epochs/{_TRIAL.pattern}", "trial"),
+        (rf"dstl/epochs/{_PIN.pattern}", "pin"),
         (r"dstl/owner\.json", "owner"),
         (rf"dstl/{_DATA_FILE.pattern}", "data file"),
         (rf"state/{_PLAIN.pattern}(?<=changelog)", KINDS[CHANGELOG]),
@@ -93,6 +95,12 @@ def trial(name: str) -> int | None:
     """Return the epoch of a trial, by its name in `dstl/epochs`; None for other names."""
     match = _TRIAL.fullmatch(name)
     return int(match["epoch"]) if match else None
+
+
+def pin(name: str) -> tuple[int, int] | None:
+    """Return batch and seconds of a pin, by its name in `dstl/epochs`; None for other names."""
+    match = _PIN.fullmatch(name)
+    return (int(match["batch"]), int(match["seconds"])) if match else None
 
 
 def is_unfinished(name: str) -> bool:

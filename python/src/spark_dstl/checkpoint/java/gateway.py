@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -137,13 +137,20 @@ class Gateway:
 
 def refuse_spark_without_readers() -> None:
     """Raise `UnsupportedSpark` if the installed Spark has no readers of state."""
+    why = "has no readers of state, and its checkpoints lack what those of newer ones need"
+    _refuse(lambda line: line.reads, why, ", to look into a checkpoint that has run a batch with it")
+
+
+def refuse_spark_without_follower() -> None:
+    """Raise `UnsupportedSpark` if the classes of the installed Spark cannot follow a query."""
+    _refuse(lambda line: line.follows, "cannot decode one batch after another")
+
+
+def _refuse(is_able: Callable[[SparkLine], bool], why: str, purpose: str = "") -> None:
     _, line = spark_jars()
-    if not line.reads:
-        able = ", ".join(other.name for other in reversed(LINES) if other.reads)
-        raise UnsupportedSpark(
-            f"Spark {line.name}, which is installed here, has no readers of state, and its checkpoints lack what those "
-            f"of newer ones need: install one of {able}, to look into a checkpoint that has run a batch with it"
-        )
+    if not is_able(line):
+        able = ", ".join(other.name for other in reversed(LINES) if is_able(other))
+        raise UnsupportedSpark(f"Spark {line.name}, which is installed here, {why}: install one of {able}{purpose}")
 
 
 def _java() -> str:

@@ -211,4 +211,4 @@ def storage_errors() -> Iterator[None]:
         kind = thrown.getClass().getName()
         raise _ERRORS.get(kind, OSError)(f"{kind.rpartition('.')[2]}: {thrown.getMessage()}") from error
     except py4j.Py4JError as error:
-        raise OSError(f"the Java process does not answer: {error}") from error
+        raise OSError("the process with Hadoop's client, which reads this storage, does not answer") from error

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import secrets
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.java.gateway import PURPOSE, Gateway
 from spark_dstl.checkpoint.locate import hadoop_path, hadoop_settings
+from spark_dstl.checkpoint.pins import pinned_if_possible, pinned_offsets
 from spark_dstl.checkpoint.reading import read_entry
 from spark_dstl.checkpoint.survey import entries_of, no_entry
 from spark_dstl.dependencies import needed
@@ -52,7 +54,9 @@ class StateReader:
         self._gateway = gateway
         base = checkpoint.named_base()
         settings = {**({} if base is None else {_BASE_PATH: base}), **hadoop_settings(checkpoint.storage_options)}
-        self._tools = gateway.tool("StateTools")(hadoop_path(checkpoint.path), settings)
+        self._place = (hadoop_path(checkpoint.path), settings)
+        self._tools = self.tool("StateTools")
+        self._pins = ExitStack()
 
     def newest(self) -> int:
         """Return the newest batch. Raises `CheckpointNotFound` if no batch is committed."""
@@ -63,24 +67,64 @@ class StateReader:
 
     def read(self, what: str, batches: Sequence[int], wanted: Selection | None) -> pyarrow.RecordBatchReader:
         """Return the rows of `what`, a method of `StateTools`, of one batch or of two."""
-        arguments = [self._batch(one) for one in batches]
-        chosen = wanted or Selection()
-        arguments.append(
-            self._gateway.tool("StateSelection")(
-                chosen.operator, chosen.store, chosen.column_family, chosen.partition, chosen.where
-            )
-        )
-        return self._rows(lambda port, token: getattr(self._tools, what)(*arguments, port, token))
+        # Ended when all rows are read, or with the checkpoint: not by the collector of garbage, which may run anywhere.
+        pinned = self._pins.enter_context(ExitStack())
+        pinned.enter_context(pinned_if_possible(self._checkpoint, min(batches)))
+        try:
+            return self._read(what, batches, wanted, pinned)
+        except BaseException:
+            pinned.close()
+            raise
 
-    def _batch(self, number: int) -> Any:
+    def close(self) -> None:
+        """End the pins of rows that were not read to their end."""
+        self._pins.close()
+
+    def _read(
+        self, what: str, batches: Sequence[int], wanted: Selection | None, until_read: ExitStack
+    ) -> pyarrow.RecordBatchReader:
+        arguments = [self.batch(one) for one in batches]
+        arguments.append(self.selection(wanted))
+        return self.rows(lambda port, token: getattr(self._tools, what)(*arguments, port, token), until_read)
+
+    def tool(self, name: str) -> Any:
+        """Return an object of a class of the process that takes the checkpoint and its settings."""
+        return self._gateway.tool(name)(*self._place)
+
+    @contextmanager
+    def java_errors(self) -> Iterator[None]:
+        """Raise exceptions of the process as errors of this package."""
+        py4j = needed("py4j.protocol", PURPOSE)
+        try:
+            yield
+        except py4j.Py4JJavaError as error:
+            raise UnreadableState(f"{self._checkpoint.path}: {error.java_exception.getMessage()}") from error
+        except (py4j.Py4JError, OSError) as error:
+            raise JvmFailed(f"the process that reads state ended too early: {self._gateway.last_words()}") from error
+
+    def selection(self, wanted: Selection | None) -> Any:
+        """Return a selection for the process."""
+        chosen = wanted or Selection()
+        return self._gateway.tool("StateSelection")(
+            chosen.operator, chosen.store, chosen.column_family, chosen.partition, chosen.where
+        )
+
+    def settings(self, number: int) -> dict[str, Any]:
+        """Return the second line of a batch's entry in `offsets/`, or of its copy in a pin; empty without both."""
+        storage = self._checkpoint.storage
+        return sparkfiles.offsets(storage, number) or sparkfiles.offsets_in(pinned_offsets(storage, number))
+
+    def batch(self, number: int, otherwise: Mapping[str, Any] | None = None) -> Any:
+        """Return a committed batch for the process, with the settings that it was run with, or else these."""
         entry = read_entry(self._checkpoint.storage, number)
         if entry is None:
             raise no_entry(self._checkpoint.storage, number)
-        offsets = sparkfiles.offsets(self._checkpoint.storage, number)
+        offsets = self.settings(number) or otherwise
         if not offsets:
             raise CheckpointNotFound(
                 f"{self._checkpoint.path} has no entry of batch {number} in offsets/, which has the settings of "
-                "its state: Spark retains the newest batches only (spark.sql.streaming.minBatchesToRetain)"
+                "its state: Spark retains the newest batches only (spark.sql.streaming.minBatchesToRetain), and no pin "
+                "has a copy"
             )
         batch = self._gateway.state_batch(number, offsets)
         for operator, ids in sparkfiles.state_ids(entry.metadata).items():
@@ -88,7 +132,11 @@ class StateReader:
                 batch.note(operator, ids)
         return batch
 
-    def _rows(self, send: Any) -> pyarrow.RecordBatchReader:
+    def rows(self, send: Any, until_read: ExitStack) -> pyarrow.RecordBatchReader:
+        """Return the rows that `send`, given a port and a token, lets the process send.
+
+        `until_read` is closed when all are read.
+        """
         arrow = needed("pyarrow", PURPOSE)
         token = secrets.token_hex(32)
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -98,13 +146,14 @@ class StateReader:
                 source = connection.makefile("rb", buffering=1024 * 1024)
         try:
             if not secrets.compare_digest(source.read(len(token)), token.encode()):
-                raise JvmFailed("another process than the Java process sent rows; they were not used")
+                raise JvmFailed("another process than the one that reads state sent rows; they were not used")
             stream = arrow.ipc.open_stream(source)
         except BaseException as error:
             source.close()
             self._raise_failure(sent, error)
             raise
-        return arrow.RecordBatchReader.from_batches(stream.schema, self._batches(stream, sent, source))
+        batches = self._batches(stream, sent, source, until_read)
+        return arrow.RecordBatchReader.from_batches(stream.schema, batches)
 
     def _accepted(self, listener: socket.socket, sent: Any) -> socket.socket:
         listener.settimeout(_LOOK_SECONDS)
@@ -114,12 +163,12 @@ class StateReader:
             except TimeoutError:
                 if sent.isEnded() or not self._gateway.is_running:
                     self._raise_failure(sent, None)
-                    raise JvmFailed("the Java process sent nothing") from None
+                    raise JvmFailed("the process that reads state sent nothing") from None
                 continue
             connection.settimeout(None)
             return connection
 
-    def _batches(self, stream: Any, sent: Any, source: Any) -> Iterator[Any]:
+    def _batches(self, stream: Any, sent: Any, source: Any, until_read: ExitStack) -> Iterator[Any]:
         try:
             yield from stream
         except (OSError, needed("pyarrow", PURPOSE).ArrowInvalid) as error:
@@ -129,10 +178,11 @@ class StateReader:
             source.close()
         # An interrupted stream looks like one that has ended.
         self._raise_failure(sent, None)
+        until_read.close()
 
     def _raise_failure(self, sent: Any, cause: BaseException | None) -> None:
         if not self._gateway.is_running:
-            raise JvmFailed(f"the Java process ended too early: {self._gateway.last_words()}") from cause
+            raise JvmFailed(f"the process that reads state ended too early: {self._gateway.last_words()}") from cause
         failure = sent.failure()
         if failure is not None:
             raise UnreadableState(f"{self._checkpoint.path}: {failure}") from cause

@@ -1,60 +1,123 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deep checks: every byte that commit entries name, plain files with a checksum of Spark, and `offsets/`."""
+"""Checks of `offsets/`; and deep ones, of every byte that commit entries name, and plain files with a checksum."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
+from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.format.checksum import crc32c
-from spark_dstl.checkpoint.format.model import Part, Segment
-from spark_dstl.checkpoint.reading import LoadedEntry, SegmentReader, read_entry
-from spark_dstl.checkpoint.sparkfiles import MAX_OFFSETS, json_object
+from spark_dstl.checkpoint.reading import LoadedEntry, PartOf, damages, read_entry, stretches
+from spark_dstl.checkpoint.sparkfiles import MAX_OFFSETS, is_version, json_object
 from spark_dstl.checkpoint.storage import caught
-from spark_dstl.checkpoint.verification.findings import Look, key_of
-from spark_dstl.errors import DamagedLog, MissingLogObject, UnsupportedLog
+from spark_dstl.checkpoint.survey import NamedPart
+from spark_dstl.checkpoint.verification.findings import Look, SegmentKey, key_of
+from spark_dstl.checkpoint.verification.rebuild import Plan
+from spark_dstl.errors import DamagedLog, UnsupportedLog
 
 _MAX_CHECKSUM = 64 * 1024
+# The kinds of bytes that are not read.
+CHANGELOGS, SNAPSHOTS, WITHOUT_CHECKSUM = "changelogs", "snapshots", "without checksum"
+_CALLED = {
+    names.CHANGELOG: CHANGELOGS, names.CHECKSUM: CHANGELOGS, names.SNAPSHOT: SNAPSHOTS, names.SNAPSHOT_FILE: SNAPSHOTS,
+}  # fmt: skip
+_PLAIN = {kind: _CALLED[number] for number, kind in names.KINDS.items() if number != names.CHECKSUM}
 
 
-def check_segments(look: Look) -> int:
-    """Read all parts of all segments; return the number of checked bytes."""
-    survey, segments = look.survey, SegmentReader(look.storage, look.base)
-    loaded = caught(partial(read_entry, look.storage), DamagedLog, UnsupportedLog)
+def check_all(look: Look) -> None:
+    """Read all parts of all segments, and all plain files with a checksum."""
+    check_entries(look, [batch for batch, entry in look.survey.entries.items() if entry.index])
+    check_data_files(look, lambda _named: True)
+    check_plain(look, look.survey.state)
 
-    def each() -> Iterator[tuple[LoadedEntry, Segment]]:
-        # Many entries name the same part of an unchanged file; it is read once.
-        seen: set[Part] = set()
-        logged = [batch for batch, entry in survey.entries.items() if entry.index]
-        for _, entry in look.readers.each(loaded, logged, "Checking segments"):
-            if not isinstance(entry, LoadedEntry):
-                continue
-            for segment in entry.segments:
-                if not seen.issuperset(segment.parts):
-                    seen |= {part for part in segment.parts if part.file is not None}
-                    yield entry, segment
 
-    def read(asked: tuple[LoadedEntry, Segment]) -> int:
-        return segments.check(*asked)
+def check_plan(look: Look, plan: Plan) -> bool:
+    """Read what a plan names: entries, and changelogs in other objects; return whether that found damage."""
+    before = len(look.damages), len(look.unusable)
+    check_entries(look, plan.entries)
+    check_data_files(look, plan.replays)
+    check_plain(look, plan.files)
+    return (len(look.damages), len(look.unusable)) != before
 
-    checked = 0
-    for (entry, segment), answer in look.readers.each(caught(read, DamagedLog, MissingLogObject), each()):
-        if isinstance(answer, int):
-            checked += answer
+
+def check_entries(look: Look, batches: Iterable[int]) -> None:
+    """Read entries whole."""
+    storage = look.storage
+    load = caught(partial(read_entry, storage), DamagedLog, UnsupportedLog)
+
+    def read(batch: int) -> tuple[LoadedEntry, list[tuple[PartOf, Exception]]] | None:
+        entry = load(batch)
+        if not isinstance(entry, LoadedEntry) or entry.log is None:
+            return None
+        own = [(segment, part) for segment in entry.segments for part in segment.parts if part.file is None]
+        name, start = f"commits/{batch}", entry.log.start
+        return entry, [one for stretch in stretches(own) for one in damages(storage, name, start, stretch)]
+
+    wanted = sorted(set(batches) - look.was_read.entries)
+    for batch, answer in look.readers.each(read, wanted, "Reading whole commit entries"):
+        if answer is None:
             continue
-        key = key_of(entry.batch, segment)
-        is_known = key in look.unusable
-        why = f"its bytes are damaged: {answer.damage if isinstance(answer, DamagedLog) else answer}"
+        look.was_read.entry(batch, sum(look.survey.entries[batch].inline.values()))
+        for (segment, _), error in answer[1]:
+            _note(look, {key_of(batch, segment)}, error)
+
+
+def check_data_files(look: Look, wanted: Callable[[NamedPart], bool]) -> None:
+    """Read parts in data files."""
+    asked: list[tuple[str, list[PartOf]]] = []
+    for file, parts in look.survey.parts.items():
+        there = [named for named in parts if wanted(named) and key_of(named.batch, named.segment) not in look.unusable]
+        # Many entries name the same part of an unchanged file; it is read once.
+        new = [(named.segment, named.part) for named in there if look.was_read.part(named.part)]
+        asked += [(file, stretch) for stretch in stretches(new)]
+
+    def read(one: tuple[str, list[PartOf]]) -> list[tuple[PartOf, Exception]]:
+        return damages(look.base, one[0], 0, one[1])
+
+    for (file, _), answer in look.readers.each(read, asked, "Reading data files"):
+        for (_, part), error in answer:
+            named = [one for one in look.survey.parts[file] if one.part == part]
+            _note(look, {key_of(one.batch, one.segment) for one in named}, error)
+
+
+def unread(look: Look, missing: Collection[str]) -> dict[str, int]:
+    """Return the bytes of changelogs and snapshots that exist and were not read, by kind, without zeros."""
+    survey, was_read = look.survey, look.was_read
+    found: Counter[str] = Counter()
+    for batch, entry in survey.entries.items():
+        if batch not in was_read.entries:
+            for kind, length in entry.inline.items():
+                found[_CALLED[kind]] += length
+    for (_, _, _, kind, _), length in was_read.zips.items():
+        found[_CALLED[kind]] -= length
+    parts = {
+        named.part: named.segment.kind
+        for file, all_ in survey.parts.items()
+        for named in all_
+        if file not in missing and named.part not in was_read.parts
+    }
+    for part, kind in parts.items():
+        found[_CALLED[kind]] += part.length
+    for path, stored in survey.state.items():
+        kind_of = names.kind_of(stored.name)
+        if path not in was_read.files and kind_of in _PLAIN:
+            found[_PLAIN[kind_of] if f"{path}.crc" in survey.state else WITHOUT_CHECKSUM] += stored.size
+    return {kind: length for kind, length in sorted(found.items()) if length > 0}
+
+
+def _note(look: Look, keys: set[SegmentKey], error: Exception) -> None:
+    """Note segments with a part that cannot be read. The check of data files reports missing ones."""
+    if isinstance(error, DamagedLog) and not keys <= look.unusable.keys():
+        look.error(error.file, error)
+    why = f"its bytes are damaged: {error.damage if isinstance(error, DamagedLog) else error}"
+    for key in keys:
         look.unusable.setdefault(key, why)
-        for part in segment.parts:
-            look.cannot_use([named for named in survey.parts.get(part.file or "", ()) if named.part == part], why)
-        if isinstance(answer, DamagedLog) and not is_known:
-            look.error(answer.file, answer)
-    return checked
 
 
-def check_plain(look: Look) -> int:
-    """Check plain files that have a checksum file of Spark; return the number of checked bytes."""
+def check_plain(look: Look, paths: Iterable[str]) -> None:
+    """Check those of these plain files that have a checksum file of Spark."""
     state, storage = look.survey.state, look.storage
-    wanted = [path for path in state if f"{path}.crc" in state and not path.endswith(".crc")]
+    wanted = [path for path in paths if f"{path}.crc" in state and path not in look.was_read.files]
 
     def read(path: str) -> tuple[str | None, int]:
         checksum = json_object(storage.read(f"state/{path}.crc", _MAX_CHECKSUM)) or {}
@@ -73,9 +136,9 @@ def check_plain(look: Look) -> int:
         what = f"{length} bytes with CRC32C {actual:08x}, not {size} with {value:08x}"
         return f"it is not what Spark wrote: {what}", 0
 
-    checked = 0
-    for path, (why, length) in look.readers.each(read, wanted, "Checking plain files"):
-        checked += length
+    for path, (why, length) in look.readers.each(read, wanted, "Reading plain files"):
+        look.was_read.files.add(path)
+        look.was_read.bytes += length
         if why is not None:
             look.damage(f"state/{path}", why)
             for store, facts in look.survey.stores.items():
@@ -83,15 +146,33 @@ def check_plain(look: Look) -> int:
                     look.unusable_zips[store, version, unique] = why
                 for key in [key for key, one in facts.plain.items() if one == state[path]]:
                     del facts.plain[key]
-    return checked
 
 
-def check_offsets(look: Look) -> None:
-    """Read the entries of `offsets/`."""
-    storage = look.storage
+def check_offsets(look: Look) -> tuple[dict[int, str], dict[int, list[bytes]]]:
+    """Read the entries of `offsets/`.
+
+    Return the batches with which Spark cannot start, each with a reason; and the lines of sources in the others.
+    """
+    storage, entries = look.storage, look.survey.entries
+    damaged: dict[int, str] = {}
+    named: dict[int, list[bytes]] = {}
     for batch, content in look.readers.each(
         lambda one: storage.read(f"offsets/{one}", MAX_OFFSETS), look.survey.offsets
     ):
-        lines = (content or b"v1\n{}").split(b"\n")
-        if not lines[0].startswith(b"v") or len(lines) == 1 or json_object(lines[1]) is None:
-            look.damage(f"offsets/{batch}", "it is not what Spark writes", 0)
+        if content is None:
+            continue
+        lines = content.split(b"\n")
+        index = entries[batch].index if batch in entries else None
+        written = index.spark.offsets if index and index.spark else None
+        if not is_version(lines[0]) or len(lines) == 1 or json_object(lines[1]) is None:
+            damaged[batch] = "it is not what Spark writes"
+        elif written is not None and crc32c(content) != written:
+            damaged[batch] = f"it is not what batch {batch} was computed from, by the checksum in commits/{batch}"
+        elif lines[0] == b"v1":
+            # Later versions name sources otherwise.
+            named[batch] = lines[2:]
+    for batch, what in damaged.items():
+        look.damage(f"offsets/{batch}", what, 0)
+    # A start reads the entry of its newest batch, and the one before.
+    before = {batch + 1: f"offsets/{batch} is damaged, without which Spark does not start" for batch in damaged}
+    return before | {batch: f"offsets/{batch} is damaged" for batch in damaged}, named

@@ -3,7 +3,7 @@
 
 from dataclasses import dataclass, field
 
-from spark_dstl.checkpoint.format.model import Segment
+from spark_dstl.checkpoint.format.model import Part, Segment
 from spark_dstl.checkpoint.format.names import Store
 from spark_dstl.checkpoint.storage import Readers, Storage
 from spark_dstl.checkpoint.survey import NamedPart, Survey
@@ -31,12 +31,47 @@ class Finding:
 
 
 @dataclass
+class Read:
+    """What was read and compared with checksums: whole entries, parts in data files, plain files, and their bytes."""
+
+    entries: set[int] = field(default_factory=set)
+    parts: set[Part] = field(default_factory=set)
+    files: set[str] = field(default_factory=set)
+    zips: dict[SegmentKey, int] = field(default_factory=dict)
+    bytes: int = 0
+
+    def zip(self, batch: int, segment: Segment) -> None:
+        """Note that the zip of a snapshot was read: its parts in data files, and its bytes in the entry."""
+        parts = {part for part in segment.parts if part.file is not None}
+        self.bytes += sum(part.length for part in parts - self.parts)
+        self.parts |= parts
+        inline = sum(part.length for part in segment.parts if part.file is None)
+        if inline and batch not in self.entries and key_of(batch, segment) not in self.zips:
+            self.zips[key_of(batch, segment)] = inline
+            self.bytes += inline
+
+    def entry(self, batch: int, length: int) -> None:
+        """Note that an entry was read, with so many bytes of segments in it."""
+        self.entries.add(batch)
+        known = [key for key in self.zips if key[0] == batch]
+        self.bytes += length - sum(self.zips.pop(key) for key in known)
+
+    def part(self, part: Part) -> bool:
+        """Note that a part in a data file was read; return whether it had not been read before."""
+        if part in self.parts:
+            return False
+        self.parts.add(part)
+        self.bytes += part.length
+        return True
+
+
+@dataclass
 class Look:
     """One look at a checkpoint: its survey, where to read more, and the findings.
 
     `links` are entries that were built on another one than the one before them, with the reason. `unusable` are
     segments that cannot be read, with the reason; `unusable_zips` are plain snapshots that cannot be loaded, by store,
-    version and id.
+    version and id. `listed` are the files in an entry that the zip of a snapshot in it lists.
     """
 
     survey: Survey
@@ -45,11 +80,14 @@ class Look:
     readers: Readers
     deep: bool
     links: dict[int, str]
+    was_read: Read = field(default_factory=Read)
     damages: list[Finding] = field(default_factory=list)
     leftovers: list[Finding] = field(default_factory=list)
+    leftover_bytes: int = 0
     notes: list[Finding] = field(default_factory=list)
     unusable: dict[SegmentKey, str] = field(default_factory=dict)
     unusable_zips: dict[tuple[Store, int, str | None], str] = field(default_factory=dict)
+    listed: dict[SegmentKey, list[SegmentKey]] = field(default_factory=dict)
 
     def damage(self, name: str, what: str, offset: int | None = None) -> None:
         """Add damage of an object of the checkpoint."""
@@ -87,7 +125,7 @@ class Counts:
     stores: int = 0
     """Stores."""
     checked_bytes: int = 0
-    """Bytes that were compared with checksums; 0 without `deep`."""
+    """Bytes of changelogs and snapshots that were compared with checksums."""
 
 
 @dataclass(frozen=True)
@@ -97,34 +135,43 @@ class Verification:
     path: str
     """The path of the checkpoint."""
     deep: bool
-    """Whether every byte was read."""
+    """Whether all changelogs and snapshots were read, and not only what a restart replays."""
     newest_batch: int | None
     """The last committed batch; None without one."""
-    newest_intact: int | None
-    """The newest batch that the query can continue from or be rolled back to; None without one."""
+    newest_undamaged: int | None
+    """The newest batch that the query can continue from or be rolled back to, by what was read; None without one."""
+    unread: dict[str, int]
+    """Bytes that were not read, by kind: changelogs, snapshots, and plain files without checksum."""
     running: str | None
     """Why a query seems to run, which may name the leftovers later; None if none seems to."""
     damages: list[Finding]
     """Objects that are damaged or missing."""
     lost: dict[int, str]
-    """The batches whose state Spark retains and that cannot be rebuilt, each with a reason."""
+    """The batches whose state Spark retains and from which the query cannot continue, each with a reason."""
     held_above: dict[int, str]
     """Batches that can be rebuilt, but not after a rollback has deleted the entries above them."""
     leftovers: list[Finding]
     """Objects that nothing needs."""
+    leftover_bytes: int
+    """Their bytes."""
     notes: list[Finding]
     """Harmless findings."""
     counts: Counts
     """The numbers of checked objects."""
 
     @property
-    def is_intact(self) -> bool:
-        """Whether nothing is damaged."""
-        return not self.damages and not self.lost
+    def is_damaged(self) -> bool:
+        """Whether damage was found in what was read."""
+        return bool(self.damages or self.lost)
+
+    @property
+    def has_read_all(self) -> bool:
+        """Whether a deep verification left no byte unread, so that a batch without damage is intact."""
+        return self.deep and not self.unread
 
     @property
     def way_back(self) -> int | None:
         """The batch that the query must be rolled back to; None if there is no need, or no such batch."""
-        if self.is_intact or self.newest_intact == self.newest_batch:
+        if not self.is_damaged or self.newest_undamaged == self.newest_batch:
             return None
-        return self.newest_intact
+        return self.newest_undamaged

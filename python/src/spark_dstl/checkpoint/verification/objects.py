@@ -53,9 +53,10 @@ def check_gaps(look: Look, lowest_needed: int) -> None:
         what = f"a stopped driver has written it, and commits/{batch} fences that driver: Spark deletes it"
         look.note(f"offsets/{batch}", what)
     newest = survey.committed_since
-    begun = [batch for batch in survey.offsets if newest is not None and batch > newest + 1]
+    begun = [batch for batch in survey.offsets if batch > (-1 if newest is None else newest) + 1]
     if begun:
-        what = f"batch {newest} is the newest one that is committed, so Spark cannot have begun this one"
+        committed = "none is committed" if newest is None else f"batch {newest} is the newest one that is committed"
+        what = f"{committed}, so Spark cannot have begun this one: later entries of commits/ were deleted"
         look.damage(f"offsets/{begun[0]}", what)
     if survey.newest is not None and survey.newest not in survey.offsets:
         what = "it is missing, and the batch is committed: Spark does not start without it"
@@ -141,7 +142,8 @@ def check_claims(look: Look) -> None:
 
 def check_leftovers(look: Look, listed: list[StoredObject]) -> None:
     """Find objects that nothing needs, and objects that are no part of a checkpoint."""
-    found = leftovers.among(look.survey, look.storage, look.base, listed)
+    found = list(leftovers.among(look.survey, look.storage, look.base, listed))
+    look.leftover_bytes = sum(one.size for one in found)
     look.leftovers += [Finding(one.shown, one.why) for one in found]
     foreign = [look.base.shown(one.name) for one in listed if names.kind_of(f"dstl/{one.name}") == "other"]
     for directory in ("commits", "offsets", "dstl/epochs"):

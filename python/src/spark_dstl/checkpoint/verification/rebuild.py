@@ -4,9 +4,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from spark_dstl.checkpoint.format.names import CHANGELOG, Store
+from spark_dstl.checkpoint.format.names import CHANGELOG, CHECKSUM, Store
 from spark_dstl.checkpoint.sparkfiles import MAX_PARTITIONS, Operator
-from spark_dstl.checkpoint.survey import StoreFacts, Survey
+from spark_dstl.checkpoint.survey import NamedPart, StoreFacts, Survey
 from spark_dstl.checkpoint.verification.findings import Look, key_of
 
 # Batches before and after all existing ones: of plain snapshots, and of missing ones.
@@ -20,12 +20,54 @@ Bad = dict[tuple[Store, int], str]
 class Rebuilt:
     """One store: the versions that cannot be rebuilt, with reasons, and the lowest version that is needed.
 
-    `held_above` are those that can be rebuilt now, but not after the entries above theirs are deleted.
+    `held_above` are those that can be rebuilt now, but not after the entries above theirs are deleted. `bases` are the
+    versions of the snapshots that versions are rebuilt from, 0 for none.
     """
 
     lost: dict[int, str]
     held_above: dict[int, str]
     lowest_needed: int
+    bases: dict[int, int]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The recovery plan of a batch: what rebuilds all stores."""
+
+    survey: Survey
+    batch: int
+    bases: dict[Store, int]
+    """The version of the snapshot of each store; 0 for none."""
+
+    @property
+    def entries(self) -> set[int]:
+        """The batches whose entries have the changelogs or the snapshot of a store."""
+        found: set[int] = set()
+        for store, base in self.bases.items():
+            facts = self.survey.stores.get(store, StoreFacts())
+            found.update(version - 1 for version in facts.logged if base < version <= self.batch + 1)
+            found.update(held.batch for (version, _), held in facts.held.items() if version == base)
+        return {batch for batch in found if batch in self.survey.entries}
+
+    @property
+    def files(self) -> list[str]:
+        """The plain changelogs, by their paths below `state/`."""
+        return [
+            stored.name.removeprefix("state/")
+            for store, base in self.bases.items()
+            for (version, _), stored in self.survey.stores.get(store, StoreFacts()).plain.items()
+            if base < version <= self.batch + 1
+        ]
+
+    def replays(self, named: NamedPart) -> bool:
+        """Whether a part in a data file is one of a changelog."""
+        of = named.segment
+        return of.kind in (CHANGELOG, CHECKSUM) and self.bases.get(of.store, 0) < of.version <= self.batch + 1
+
+
+def plan(survey: Survey, batch: int, rebuilt: dict[Store, Rebuilt]) -> Plan:
+    """Return the recovery plan of a batch."""
+    return Plan(survey, batch, {store: one.bases.get(batch + 1, 0) for store, one in rebuilt.items()})
 
 
 def bad_changelogs(look: Look) -> Bad:
@@ -95,14 +137,15 @@ def rebuild(store: Store, look: Look, bad: Bad) -> Rebuilt:
         bases[version] = base
         last = version
     retained = [batch + 1 for batch in survey.retained] or sorted(bases)
-    return Rebuilt(lost, held_above, min((bases.get(version, 0) for version in retained[:1]), default=0))
+    return Rebuilt(lost, held_above, min((bases.get(version, 0) for version in retained[:1]), default=0), bases)
 
 
 def _snapshots(store: Store, facts: StoreFacts, look: Look) -> dict[int, int]:
     """Return the versions with a good snapshot, with the first batch whose entry has it."""
     good: dict[int, int] = {}
     for (version, _), held in facts.held.items():
-        if key_of(held.batch, held.zip) not in look.unusable:
+        key = key_of(held.batch, held.zip)
+        if look.unusable.keys().isdisjoint((key, *look.listed.get(key, ()))):
             good[version] = min(held.batch, good.get(version, _NEVER))
     for version, unique in facts.zips:
         if (store, version, unique) not in look.unusable_zips and _counts(store, version, unique, look.survey):

@@ -82,12 +82,16 @@ def check(look: Look) -> int:
         return None if content is None else contents(content, look.deep)
 
     number = 0
-    for _, answers in look.readers.each(read, sorted(by_batch), _WHAT):
+    for batch, answers in look.readers.each(read, sorted(by_batch), _WHAT):
         number += len(answers)
         for store, held, listed in answers:
+            look.was_read.zip(batch, held.zip)
             _note_held(look, store, held, listed)
     plain = {(store, *key): one for store, facts in look.survey.stores.items() for key, one in facts.zips.items()}
     for key, found in look.readers.each(caught(read_plain, DstlError, NotASnapshot), plain, _WHAT):
+        if look.deep:
+            # Every entry of a zip has a checksum.
+            look.was_read.files.add(plain[key].name.removeprefix("state/"))
         if found is None:
             look.unusable_zips[key] = "it was deleted"
         elif why := _lacks(look, key[0], {}, found) if isinstance(found, list) else str(found):
@@ -103,10 +107,8 @@ def _note_held(look: Look, store: Store, held: HeldZip, listed: list[Listed] | E
         why = _lacks(look, store, {name: segment.length for name, segment in held.files.items()}, listed)
         if why:
             look.damage(entry, f"its snapshot {held.zip.name} cannot be loaded: {why}")
-        files = [key_of(held.batch, held.files[one.name]) for one in listed if one.name in held.files]
-        why = why or next((look.unusable[file] for file in files if file in look.unusable), None)
-        if why:
             look.unusable[key] = why
+        look.listed[key] = [key_of(held.batch, held.files[one.name]) for one in listed if one.name in held.files]
     elif key not in look.unusable:
         # The check of data files reports a missing one.
         if isinstance(listed, DamagedLog):

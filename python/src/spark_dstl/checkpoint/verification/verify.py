@@ -8,37 +8,54 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from spark_dstl.checkpoint import activity, sparkfiles
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.format.names import Store
 from spark_dstl.checkpoint.survey import Survey
-from spark_dstl.checkpoint.verification import content, objects, rebuild, snapshots
+from spark_dstl.checkpoint.verification import content, metadata, objects, rebuild, snapshots
 from spark_dstl.checkpoint.verification.findings import Counts, Look, Verification
 
 SECOND_LOOK_SECONDS = 1.0
 
 
 def verify(
-    checkpoint: CheckpointAccess, deep: bool = False, wait: Callable[[float], None] = time.sleep
+    checkpoint: CheckpointAccess,
+    deep: bool = False,
+    wait: Callable[[float], None] = time.sleep,
+    batch: int | None = None,
 ) -> Verification:
-    """Verify a checkpoint; see `Checkpoint.verify`. `wait` is called between the looks, with seconds."""
-    first = _look(checkpoint, deep)
-    if first.is_intact:
-        return first
-    wait(SECOND_LOOK_SECONDS)
-    checkpoint.look_again()
-    second = _look(checkpoint, deep)
-    confirmed = {(one.object, one.what) for one in first.damages}
-    return replace(
-        second,
-        damages=[one for one in second.damages if (one.object, one.what) in confirmed],
-        lost={batch: why for batch, why in second.lost.items() if batch in first.lost},
-    )
+    """Verify a checkpoint; see `Checkpoint.verify`.
+
+    `wait` is called between the looks, with seconds. `batch` is one whose recovery plan is read as well.
+    """
+    before = activity.written(checkpoint)
+    found = _look(checkpoint, deep, batch)
+    if found.is_damaged:
+        wait(SECOND_LOOK_SECONDS)
+        checkpoint.look_again()
+        second = _look(checkpoint, deep, batch)
+        confirmed = {(one.object, one.what) for one in found.damages}
+        found = replace(
+            second,
+            damages=[one for one in second.damages if (one.object, one.what) in confirmed],
+            lost={lost: why for lost, why in second.lost.items() if lost in found.lost},
+        )
+    return replace(found, running=activity.signs(checkpoint, before))
 
 
-def _look(checkpoint: CheckpointAccess, deep: bool) -> Verification:
+@dataclass(frozen=True)
+class _Judgement:
+    """Of all stores what they are rebuilt from, and of retained batches which are lost."""
+
+    rebuilt: dict[Store, rebuild.Rebuilt]
+    lost: dict[int, str]
+    held_above: dict[int, str]
+    newest_undamaged: int | None
+
+
+def _look(checkpoint: CheckpointAccess, deep: bool, batch: int | None) -> Verification:
     survey, storage = checkpoint.survey(), checkpoint.storage
     base, links = checkpoint.base(survey.base), rebuild.broken_links(survey)
     look = Look(survey, storage, base, checkpoint.readers, deep, links)
@@ -46,21 +63,59 @@ def _look(checkpoint: CheckpointAccess, deep: bool) -> Verification:
     listed = base.objects("data", recursive=True)
     objects.check_entries(look)
     missing = objects.check_data_files(look, {one.name: one for one in listed})
-    checked = 0
+    unstartable, named = content.check_offsets(look)
+    unstartable |= metadata.check_sources(look, named)
+    if (obstacle := metadata.check_state(look)) is not None:
+        unstartable |= dict.fromkeys(survey.retained, obstacle)
     if deep:
-        checked = content.check_segments(look) + content.check_plain(look)
-        content.check_offsets(look)
+        content.check_all(look)
     number = snapshots.check(look)
-    bad = rebuild.bad_changelogs(look)
     stores = rebuild.expected_stores(survey, sparkfiles.operators(storage))
-    rebuilt = {store: rebuild.rebuild(store, look, bad) for store in stores}
-    lowest = {store: one.lowest_needed for store, one in rebuilt.items()}
+    judged = _judge(look, stores, unstartable)
+    while not deep and _check_plans(look, judged, {judged.newest_undamaged, batch}):
+        judged = _judge(look, stores, unstartable)
+    lowest = {store: one.lowest_needed for store, one in judged.rebuilt.items()}
     objects.check_missing(look, missing, lowest)
     objects.check_gaps(look, min(lowest.values(), default=0))
     objects.check_partitions(look, stores)
     objects.check_claims(look)
     objects.check_leftovers(look, listed)
-    lost = _lost(survey, rebuilt)
+    return Verification(
+        path=checkpoint.path,
+        deep=deep,
+        newest_batch=survey.newest,
+        newest_undamaged=judged.newest_undamaged,
+        unread=content.unread(look, missing),
+        running=None,
+        damages=look.damages,
+        lost=judged.lost,
+        held_above=judged.held_above,
+        leftovers=look.leftovers,
+        leftover_bytes=look.leftover_bytes,
+        notes=look.notes,
+        counts=Counts(
+            entries=len(survey.entries),
+            segments=sum(len(facts.logged) + len(facts.held) for facts in survey.stores.values()),
+            data_files=len(survey.parts),
+            snapshots=number,
+            stores=len(stores),
+            checked_bytes=look.was_read.bytes,
+        ),
+    )
+
+
+def _check_plans(look: Look, judged: _Judgement, batches: set[int | None]) -> bool:
+    """Read the recovery plans of batches; return whether that found damage, after which other plans count."""
+    plans = [rebuild.plan(look.survey, batch, judged.rebuilt) for batch in batches if batch in look.survey.entries]
+    found = [content.check_plan(look, one) for one in plans]
+    return any(found)
+
+
+def _judge(look: Look, stores: list[Store], unstartable: dict[int, str]) -> _Judgement:
+    """Judge the retained batches by the damage that is known; `unstartable` are some with which Spark cannot start."""
+    survey, bad = look.survey, rebuild.bad_changelogs(look)
+    rebuilt = {store: rebuild.rebuild(store, look, bad) for store in stores}
+    lost = _lost(survey, rebuilt, unstartable)
     held_above = {
         batch: f"state of {store.directory}: {one.held_above[batch + 1]}, and would be deleted with it"
         for batch in survey.retained
@@ -69,30 +124,11 @@ def _look(checkpoint: CheckpointAccess, deep: bool) -> Verification:
     }
     obstacles = {**held_above, **lost}
     good = (batch for batch in survey.retained if rollback_obstacle(survey, batch, obstacles) is None)
-    return Verification(
-        path=checkpoint.path,
-        deep=deep,
-        newest_batch=survey.newest,
-        newest_intact=max(good, default=None),
-        running=activity.signs(checkpoint),
-        damages=look.damages,
-        lost=lost,
-        held_above=held_above,
-        leftovers=look.leftovers,
-        notes=look.notes,
-        counts=Counts(
-            entries=len(survey.entries),
-            segments=sum(len(facts.logged) + len(facts.held) for facts in survey.stores.values()),
-            data_files=len(survey.parts),
-            snapshots=number,
-            stores=len(stores),
-            checked_bytes=checked,
-        ),
-    )
+    return _Judgement(rebuilt, lost, held_above, max(good, default=None))
 
 
-def _lost(survey: Survey, rebuilt: dict[Store, rebuild.Rebuilt]) -> dict[int, str]:
-    """Return the retained batches whose state cannot be rebuilt, each with the reason for one store."""
+def _lost(survey: Survey, rebuilt: dict[Store, rebuild.Rebuilt], unstartable: dict[int, str]) -> dict[int, str]:
+    """Return the retained batches from which the query cannot continue, each with a reason."""
     lost: dict[int, str] = {}
     retained = survey.retained
     for batch in survey.offsets:
@@ -105,6 +141,8 @@ def _lost(survey: Survey, rebuilt: dict[Store, rebuild.Rebuilt]) -> dict[int, st
             lost[batch] = f"state of {broken[0][0].directory}{others}: {broken[0][1]}"
         elif survey.entries[batch].error is not None:
             lost[batch] = f"commits/{batch} cannot be read"
+        elif batch in unstartable:
+            lost[batch] = unstartable[batch]
     return dict(sorted(lost.items()))
 
 

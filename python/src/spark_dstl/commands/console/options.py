@@ -71,13 +71,16 @@ def with_options(command: Command, *options: Callable[[Command], Command]) -> Co
     return command
 
 
-def reached(command: Command) -> Command:
-    """Give a command its PATH and the options for access to storage; it gets `at`, a `Location`."""
+def reached(command: Command, path_required: bool = True) -> Command:
+    """Give a command its PATH and the options for access to storage; it gets `at`, a `Location`.
+
+    The path of an omitted PATH is empty.
+    """
 
     @functools.wraps(command)
     def run(
         *,
-        path: str,
+        path: str | None,
         endpoint: str | None,
         region: str | None,
         anonymous: bool,
@@ -87,11 +90,11 @@ def reached(command: Command) -> Command:
         **others: Any,
     ) -> Any:
         jvm = JvmOptions(tuple(jars.split(",")) if jars else (), dict(map(_setting, conf)))
-        return command(at=Location(path, base_path, StorageOptions(endpoint, region, anonymous, jvm)), **others)
+        return command(at=Location(path or "", base_path, StorageOptions(endpoint, region, anonymous, jvm)), **others)
 
     return with_options(
         run,
-        click.argument("path"),
+        click.argument("path", required=path_required),
         click.option(
             "--endpoint",
             metavar="URL",
@@ -136,7 +139,13 @@ def java_process(command: Command) -> Command:
         storage = replace(at.storage, jvm=replace(at.storage.jvm, memory=memory))
         return command(at=replace(at, storage=storage), **others)
 
-    memory = click.option("--memory", default="1g", show_default=True, metavar="SIZE", help="The Java process's heap.")
+    memory = click.option(
+        "--memory",
+        default="1g",
+        show_default=True,
+        metavar="SIZE",
+        help="The memory of the process that reads state, without that of RocksDB.",
+    )
     return memory(run)
 
 

@@ -4,13 +4,14 @@
 import base64
 import csv
 import dataclasses
+import io
 import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, timedelta, timezone
-from typing import Any, TypeAlias
+from typing import Any, TextIO, TypeAlias
 
 import click
 
@@ -29,13 +30,25 @@ def print_rows(form: str, table: Any, shown: Sequence[str] | None = None) -> Non
     if form in _TEXT:
         columns = shown if shown and form == "table" else batches.schema.names
         with _until_the_reader_goes():
-            _TEXT[form]((batch.to_pylist() for batch in batches), columns)
+            _TEXT[form]((batch.to_pylist() for batch in batches), columns, sys.stdout)
         return
     if is_terminal(sys.stdout):
         raise click.UsageError(f"--format {form} is not for terminals: redirect it to a file")
-    with _until_the_reader_goes(), _BINARY[form](batches.schema) as writer:
+    with _until_the_reader_goes(), _BINARY[form](batches.schema, sys.stdout.buffer) as writer:
         for batch in batches:
             writer.write_batch(batch)
+
+
+def write_rows(form: str, table: Any, file: Any) -> None:
+    """Write the rows of a table to a file that is open for bytes."""
+    if form in _BINARY:
+        with _BINARY[form](table.schema, file) as writer:
+            writer.write(table)
+        return
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="\n")
+    _TEXT[form]([table.to_pylist()], table.schema.names, text)
+    # Without this it would close the file.
+    text.detach()
 
 
 def print_report(output: str, document: Any, text: Callable[[], Iterable[str]]) -> None:
@@ -120,7 +133,7 @@ def _flat(column: str, value: Any) -> Any:
     return json.dumps(plain, ensure_ascii=False) if isinstance(plain, dict | list) else plain
 
 
-def _write_table(batches: Rows, columns: Sequence[str]) -> None:
+def _write_table(batches: Rows, columns: Sequence[str], out: TextIO) -> None:
     titles = {column: column.replace("_", " ") for column in columns}
     widths = {column: len(column) for column in columns}
     headed = False
@@ -130,10 +143,10 @@ def _write_table(batches: Rows, columns: Sequence[str]) -> None:
             widths[column] = max(widths[column], *(len(row[column]) for row in cells), 0)
         numbers = {column for column in columns if rows and isinstance(rows[0][column], int)}
         for row in cells if headed else [titles, *cells]:
-            click.echo(_line(row, widths, numbers))
+            click.echo(_line(row, widths, numbers), file=out)
         headed = True
     if not headed:
-        click.echo(_line(titles, widths, set()))
+        click.echo(_line(titles, widths, set()), file=out)
 
 
 def _line(cells: Mapping[str, str], widths: Mapping[str, int], numbers: set[str]) -> str:
@@ -143,25 +156,27 @@ def _line(cells: Mapping[str, str], widths: Mapping[str, int], numbers: set[str]
     ).rstrip()
 
 
-def _write_json_lines(batches: Rows, _columns: Sequence[str]) -> None:
+def _write_json_lines(batches: Rows, _columns: Sequence[str], out: TextIO) -> None:
     for rows in batches:
         for row in rows:
-            click.echo(json.dumps(_plain(row)))
+            out.write(json.dumps(_plain(row)) + "\n")
+        out.flush()
 
 
-def _write_csv(batches: Rows, columns: Sequence[str]) -> None:
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+def _write_csv(batches: Rows, columns: Sequence[str], out: TextIO) -> None:
+    writer = csv.writer(out, lineterminator="\n")
     writer.writerow(columns)
     for rows in batches:
         writer.writerows([_flat(column, row[column]) for column in columns] for row in rows)
+        out.flush()
 
 
-def _arrow_writer(schema: Any) -> Any:
-    return needed("pyarrow", PURPOSE).ipc.new_stream(sys.stdout.buffer, schema)
+def _arrow_writer(schema: Any, file: Any) -> Any:
+    return needed("pyarrow", PURPOSE).ipc.new_stream(file, schema)
 
 
-def _parquet_writer(schema: Any) -> Any:
-    return needed("pyarrow.parquet", PURPOSE).ParquetWriter(sys.stdout.buffer, schema)
+def _parquet_writer(schema: Any, file: Any) -> Any:
+    return needed("pyarrow.parquet", PURPOSE).ParquetWriter(file, schema)
 
 
 _TEXT = {"table": _write_table, "jsonl": _write_json_lines, "csv": _write_csv}

@@ -202,8 +202,7 @@ private[store] final class DstlRocksDBFileManager(
           zip <- in.snapshot(key, batch)
         } yield (in, zip)
         val (in, zip) = found.getOrElse {
-          val held = s"which the entry of batch $batch held"
-          throw LogErrors.missingObject(new Path(root, snapshot.toString), held, null)
+          throw LogErrors.missingObject(new Path(root, snapshot.toString), s"the snapshot in the entry of batch $batch")
         }
         (
           in.content(zip),

@@ -21,6 +21,7 @@ package object runtime extends RuntimeShims {
   type MemoryStream[A] = org.apache.spark.sql.execution.streaming.MemoryStream[A]
   type MicroBatchExecution = org.apache.spark.sql.execution.streaming.MicroBatchExecution
   type StreamExecution = org.apache.spark.sql.execution.streaming.StreamExecution
+  type StreamingExecutionRelation = org.apache.spark.sql.execution.streaming.StreamingExecutionRelation
   type StreamingQueryWrapper = org.apache.spark.sql.execution.streaming.StreamingQueryWrapper
   type QueryExecutionThread = org.apache.spark.sql.execution.streaming.QueryExecutionThread
   val AsyncProgressTrackingMicroBatchExecution

@@ -9,8 +9,6 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeRow}
 import org.apache.spark.sql.catalyst.util.GenericArrayData
 import org.apache.spark.sql.execution.datasources.v2.state._
-import org.apache.spark.sql.execution.datasources.v2.state.utils.SchemaUtil
-import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.StateVariableType
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.internal.SQLConf
@@ -24,13 +22,15 @@ import org.apache.spark.util.SerializableConfiguration
  * @param ids           the store checkpoint ids of an operator, by partition and store, if the checkpoint has them
  * @param settings      those of the batch
  * @param configuration the storage's, with the same settings
+ * @param scan          identifies readers that share the commit entries which they read: to Spark, a run of a query
  */
 private[tools] final case class ReadBatch(
     root: String,
     batch: Long,
     ids: Int => Option[Array[Array[String]]],
     settings: SQLConf,
-    configuration: Configuration
+    configuration: Configuration,
+    scan: UUID = UUID.randomUUID()
 ) {
 
   def storeConf: StateStoreConf = new StateStoreConf(settings, Map.empty)
@@ -38,7 +38,7 @@ private[tools] final case class ReadBatch(
   /** A copy for one reader, because a provider adds settings to it. */
   def serializable: SerializableConfiguration = {
     val copy = new Configuration(configuration)
-    copy.set(StreamExecution.RUN_ID_KEY, UUID.randomUUID().toString)
+    copy.set(StreamExecution.RUN_ID_KEY, scan.toString)
     new SerializableConfiguration(copy)
   }
 
@@ -63,7 +63,7 @@ private[tools] final class SparkRows(read: ReadBatch, table: StoredTable, change
   override def of(partition: Int)(use: Iterator[InternalRow] => Unit): Unit = {
     val reader =
       factory.createReader(
-        new StateStoreInputPartition(partition, UUID.randomUUID(), ReadOptions.of(read, table, changes))
+        new StateStoreInputPartition(partition, read.scan, ReadOptions.of(read, table, changes))
       )
     try use(Iterator.continually(reader).takeWhile(_.next()).map(_.get()))
     finally reader.close()
@@ -77,9 +77,8 @@ private[tools] final class SparkRows(read: ReadBatch, table: StoredTable, change
  * @param from the earlier batch, usually
  */
 private[tools] final class DifferentRows(from: ReadBatch, to: ReadBatch, table: StoredTable) extends Rows {
-  private val isMany = SchemaUtil.checkVariableType(table.variable, StateVariableType.ListState) ||
-    DifferentRows.JoinsWithMany(table.familyName)
-  private val value: DataType = if (isMany) ArrayType(table.family.valueSchema) else table.family.valueSchema
+  private val value: DataType =
+    if (table.hasManyValues) ArrayType(table.family.valueSchema) else table.family.valueSchema
 
   override val schema: StructType = new StructType()
     .add("change", StringType, nullable = false)
@@ -116,7 +115,7 @@ private[tools] final class DifferentRows(from: ReadBatch, to: ReadBatch, table: 
     new GenericInternalRow(Array[Any](UTF8String.fromString(change), key, cell(old), cell(now), partition))
 
   private def cell(values: Seq[UnsafeRow]): Any =
-    if (values.isEmpty) null else if (isMany) new GenericArrayData(values.toArray[Any]) else values.head
+    if (values.isEmpty) null else if (table.hasManyValues) new GenericArrayData(values.toArray[Any]) else values.head
 
   /** One partition's state as of one batch, by its keys. */
   private final class LookedUp(read: ReadBatch, partition: Int) extends AutoCloseable {
@@ -128,18 +127,11 @@ private[tools] final class DifferentRows(from: ReadBatch, to: ReadBatch, table: 
 
     /** The values of a key; empty without the key. */
     def get(key: UnsafeRow): Seq[UnsafeRow] =
-      if (isMany) store.valuesIterator(key, table.familyName).map(_.copy()).toVector
+      if (table.hasManyValues) store.valuesIterator(key, table.familyName).map(_.copy()).toVector
       else Option(store.get(key, table.familyName)).map(_.copy()).toVector
 
     override def close(): Unit =
       try store.abort()
       finally reader.openedProvider.close()
   }
-}
-
-private object DifferentRows {
-
-  /** Column families of joins in which a key has many values, from state format 4 on. */
-  private val JoinsWithMany =
-    Set("left-keyWithTsToValues", "left-tsWithKey", "right-keyWithTsToValues", "right-tsWithKey")
 }

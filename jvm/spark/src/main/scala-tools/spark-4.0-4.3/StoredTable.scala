@@ -8,9 +8,11 @@ import org.apache.spark.sql.execution.datasources.v2.state.metadata.{
   StateMetadataPartitionReader,
   StateMetadataTableEntry
 }
+import org.apache.spark.sql.execution.datasources.v2.state.utils.SchemaUtil
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.timers.TimerStateUtils
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.{
+  StateVariableType,
   TransformWithStateOperatorProperties,
   TransformWithStateVariableInfo
 }
@@ -48,6 +50,10 @@ private[tools] final case class StoredTable(
   /** The column family, in a store with several of them that are no state variables. */
   def familyOfMany: Option[String] = Option.when(usesFamilies && variable.isEmpty)(familyName)
 
+  /** Whether a key has several values. */
+  def hasManyValues: Boolean = SchemaUtil.checkVariableType(variable, StateVariableType.ListState) ||
+    StoredTable.JoinsWithMany(familyName)
+
   def isTimers: Boolean = variable.exists(of => StoredTable.Timers.exists(of.stateName.startsWith(_)))
 
   override def toString: String = {
@@ -59,6 +65,10 @@ private[tools] final case class StoredTable(
 private[tools] object StoredTable {
   private val TransformWithState = "transformWithState"
   private val Timers = Seq(TimerStateUtils.EVENT_TIMERS_STATE_NAME, TimerStateUtils.PROC_TIMERS_STATE_NAME)
+
+  /** Column families of joins in which a key has many values, from state format 4 on. */
+  private val JoinsWithMany =
+    Set("left-keyWithTsToValues", "left-tsWithKey", "right-keyWithTsToValues", "right-tsWithKey")
 
   /** The first character in the names of Spark's internal column families. */
   private val Internal = "$"

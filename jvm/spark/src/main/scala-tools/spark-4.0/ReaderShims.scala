@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.tools
 
-import java.util.UUID
-
 import org.apache.spark.sql.connector.read.PartitionReaderFactory
 import org.apache.spark.sql.execution.datasources.v2.state._
 import org.apache.spark.sql.execution.datasources.v2.state.utils.SchemaUtil
@@ -14,7 +12,7 @@ private[tools] final class OpenedReader(read: ReadBatch, table: StoredTable, par
     extends StatePartitionReader(
       read.storeConf,
       read.serializable,
-      new StateStoreInputPartition(partition, UUID.randomUUID(), ReadOptions.of(read, table, changes = false)),
+      new StateStoreInputPartition(partition, read.scan, ReadOptions.of(read, table, changes = false)),
       read.schema(table, changes = false),
       table.encoder,
       table.variable,

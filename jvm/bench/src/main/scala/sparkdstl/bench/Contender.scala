@@ -27,6 +27,16 @@ object Contender {
     // Discards changelogs: the cost of a batch without durable state.
     Contender("floor", stock + (fileManager -> classOf[DiscardingFileManager].getName)),
     Contender("dstl", log, usesLog = true),
+    Contender("dstl-serial", log + (LogOptions.Prefix + LogOptions.OverlapOffsets.key -> "never"), usesLog = true),
+    Contender(
+      "dstl-inline",
+      log + (LogOptions.Prefix + LogOptions.InlineMaxSegmentSize.key -> "16m") +
+        (LogOptions.Prefix + LogOptions.InlineMaxBatchSize.key -> "512m"),
+      usesLog = true
+    ),
+    Contender("dstl-uploaded", log + (LogOptions.Prefix + LogOptions.InlineMaxSegmentSize.key -> "0"), usesLog = true),
+    // The log below Spark's own provider: real-time mode accepts no other.
+    Contender("dstl-below", stock + (fileManager -> classOf[DstlCheckpointFileManager].getName), usesLog = true),
     // Each store that has changed starts a snapshot after the end of its last one, at most once a second.
     Contender("dstl-snapshots", log + (LogOptions.Prefix + LogOptions.MaterializeInterval.key -> "1s"), usesLog = true),
     Contender(

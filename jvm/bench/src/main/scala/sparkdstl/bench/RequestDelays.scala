@@ -3,6 +3,8 @@ package sparkdstl.bench
 
 import java.util.SplittableRandom
 
+import sparkdstl.log.request.Latency
+
 /**
  * Delays of requests to an object store: log-normal, with a tail of much longer ones.
  *
@@ -24,23 +26,16 @@ final case class RequestDelays(
     seed: Long,
     networkBytesPerSecond: Long = 0
 ) {
-  require(medianMs >= 0 && (medianMs == 0 || p99Ms >= medianMs), s"median $medianMs ms, 99th percentile $p99Ms ms")
   require(tailRatio >= 0 && tailRatio <= 1, s"a share of requests is between 0 and 1, not $tailRatio")
 
-  private val deviation = if (medianMs == 0) 0 else math.log(p99Ms / medianMs) / RequestDelays.NormalP99
+  private val latency = Latency(medianMs, p99Ms)
 
   /** In milliseconds, of the request with that number. */
   def of(request: Long, bytes: Long): Long = {
     val chance = new SplittableRandom(seed ^ (request * 0x9e3779b97f4a7c15L))
-    val latency = medianMs * math.exp(deviation * chance.nextGaussian())
+    val answered = latency.millis(chance.nextGaussian())
     val tail = if (chance.nextDouble() < tailRatio) tailMs else 0
     val transfer = if (bytesPerSecond > 0) bytes * 1000.0 / bytesPerSecond else 0
-    math.round(latency + tail + transfer)
+    math.round(answered + tail + transfer)
   }
-}
-
-object RequestDelays {
-
-  /** The 99th percentile of the standard normal distribution. */
-  private val NormalP99 = 2.3263
 }

@@ -59,6 +59,11 @@ object Workload {
   /** An incompressible state that grows by 640 KiB a tick: each row is a new key, with content of 16 KiB. */
   private val wide = contents("wide", 40, col("number").as("key"), 16 * 1024)
 
+  /** Some MiB of such changes a batch. */
+  private val sized = Seq(1, 4, 16, 64).map { mib =>
+    contents(s"changes-$mib", mib * 1024, (col("number") % (mib * 1024)).as("key"), 1024)
+  }
+
   private def contents(name: String, rows: Int, key: Column, bytes: Int): Workload = Workload(
     name,
     rows,
@@ -96,7 +101,7 @@ object Workload {
     _.groupBy((col("number") % 50000).as("key")).agg(count("*").as("count"), sum("number").as("sum"))
   )
 
-  val all: Seq[Workload] = Seq(aggregation, windows, join, large, medium, wide, stateless, busy, accounts)
+  val all: Seq[Workload] = Seq(aggregation, windows, join, large, medium, wide, stateless, busy, accounts) ++ sized
 
   /** @throws IllegalArgumentException naming the workloads that there are */
   def named(name: String): Workload = all.find(_.name == name).getOrElse(

@@ -21,6 +21,7 @@ final class FaultyFileSystem extends DirectWriteFileSystem(FaultyFileSystem.Sche
   private var random = new Random(0)
   private var affected = ".*".r
   private var failRatio = 0.0
+  private var failWords = ""
   private var hangRatio = 0.0
   private var lostReplyRatio = 0.0
   private var hangMillis = 0L
@@ -32,6 +33,7 @@ final class FaultyFileSystem extends DirectWriteFileSystem(FaultyFileSystem.Sche
     random = new Random(configuration.getLong(Seed, 0))
     affected = configuration.get(Paths, ".*").r
     failRatio = configuration.getDouble(FailRatio, 0)
+    failWords = configuration.get(FailWords, "no reason")
     hangRatio = configuration.getDouble(HangRatio, 0)
     lostReplyRatio = configuration.getDouble(LostReplyRatio, 0)
     hangMillis = configuration.getLong(HangMillis, 0)
@@ -49,7 +51,7 @@ final class FaultyFileSystem extends DirectWriteFileSystem(FaultyFileSystem.Sche
     if (!isAffected(path)) publish
     else {
       if (strikes(hangRatio)) pause(hangMillis)
-      if (strikes(failRatio)) throw new IOException(s"injected: writing $path failed")
+      if (strikes(failRatio)) throw new IOException(s"injected: writing $path failed: $failWords")
       publish
       if (strikes(lostReplyRatio)) throw new IOException(s"injected: the reply to writing $path was lost")
     }
@@ -67,6 +69,9 @@ object FaultyFileSystem extends FileSystemScheme("faulty", classOf[FaultyFileSys
 
   /** Share of publications that fail without effect, 0 to 1. */
   val FailRatio = "fs.faulty.fail.ratio"
+
+  /** The reason in the messages of failures. */
+  val FailWords = "fs.faulty.fail.words"
 
   /** Share of publications that stall for [[HangMillis]] before they continue, 0 to 1. */
   val HangRatio = "fs.faulty.hang.ratio"

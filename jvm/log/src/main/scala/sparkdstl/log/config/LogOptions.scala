@@ -29,6 +29,15 @@ object RetryPolicy {
   case object Hedged extends RetryPolicy
 }
 
+/** Which queries may run tasks before the offsets of their batch are durable; see [[LogOptions.OverlapOffsets]]. */
+sealed trait OverlapMode
+
+object OverlapMode {
+  case object Auto extends OverlapMode
+  case object Always extends OverlapMode
+  case object Never extends OverlapMode
+}
+
 /** The validated configuration of the log, by key. Sizes are bytes, durations milliseconds. */
 final case class LogOptions private (private val values: Map[String, Any]) {
   import LogOptions._
@@ -40,6 +49,7 @@ final case class LogOptions private (private val values: Map[String, Any]) {
   val basePath: Option[String] = values.get(BasePath.key).map(_.asInstanceOf[String])
   val commitAsync: Boolean = of(CommitMode)
   val commitTimeoutMs: Long = of(CommitTimeout)
+  val overlapOffsets: OverlapMode = of(OverlapOffsets)
   val inlineMaxSegmentSize: Long = of(InlineMaxSegmentSize)
   val inlineMaxBatchSize: Long = of(InlineMaxBatchSize)
   val preemptivePersistThreshold: Long = of(PreemptivePersistThreshold)
@@ -61,6 +71,8 @@ final case class LogOptions private (private val values: Map[String, Any]) {
   val cacheIdleTimeoutMs: Long = of(CacheIdleTimeout)
   val diskCacheMaxSize: Long = of(DiskCacheMaxSize)
   val localRecoveryMaxSize: Long = of(LocalRecoveryMaxSize)
+  val pinsMaxDurationMs: Long = of(PinsMaxDuration)
+  val simulatedSlownessMs: Long = of(SimulateSlowStorage)
   def logsChanges: Boolean = enabled && commitAsync
 
   /** These options with another value of one option, without validation. */
@@ -87,6 +99,12 @@ object LogOptions {
     "none" -> RetryPolicy.NoRetry,
     "fixed" -> RetryPolicy.Fixed,
     "hedged" -> RetryPolicy.Hedged
+  )
+
+  private val overlapModes = Choice[OverlapMode](
+    "auto" -> OverlapMode.Auto,
+    "always" -> OverlapMode.Always,
+    "never" -> OverlapMode.Never
   )
 
   private var declared = Vector.empty[LogOption[_]]
@@ -148,6 +166,14 @@ object LogOptions {
     "How long the barrier waits for a batch's changes to be durable, and any single request for an answer, before the " +
       "batch fails. Errors are retried until then, and a storage that stalls for less only makes the batch wait.",
     "execution.checkpointing.timeout"
+  )
+
+  val OverlapOffsets: LogOption[OverlapMode] = option("commit.overlapOffsets", overlapModes, "auto")(
+    "Whether a batch's entry in `offsets` is written while the batch's tasks run, once all stores of the query have changed in " +
+      "the batch before. Tasks that change state end, and the batch commits, only when it is durable. `auto`: for sinks that show " +
+      "nothing of a batch before its tasks have ended (files, Delta, Iceberg, memory, console, noop), and not for sources of " +
+      "Spark's first API other than files, Kafka and Delta. `always`: for all; if the driver dies at that moment, Kafka, `foreach` and `foreachBatch` may have sent rows of a batch that is then planned " +
+      "anew, with other input. `never`: tasks begin after it."
   )
 
   val InlineMaxSegmentSize: LogOption[Long] = option("inline.maxSegmentSize", Size(0, 16 * MiB), "128k")(
@@ -266,6 +292,17 @@ object LogOptions {
       "of the query or when a store returns from another executor: it fetches only missing files. Files of an open store " +
       "take no additional space. 0 keeps none.",
     "state.backend.local-recovery"
+  )
+
+  val PinsMaxDuration: LogOption[Long] = option("pins.maxDuration", Duration(0, 30 * 24 * Hour), "24h")(
+    "How long a pin keeps the log that its batch needs, whatever its reader has asked for. A pin of a reader that has died ends " +
+      "after this at the latest. 0 ignores pins."
+  )
+
+  val SimulateSlowStorage: LogOption[Long] = option("simulate.slowStorage", Duration(0, 10 * Second), "0")(
+    "For trials on a local disk, never for production: delays each request for a file of the checkpoint as an object store " +
+      "does, at random, half of them for longer than this and one in a hundred for six times as long. It also applies when " +
+      "`enabled` is false. 0 delays nothing; otherwise a query warns at its start."
   )
 
   /** In the order of the reference. */

@@ -25,11 +25,6 @@ private[coordinator] object BarrierReports {
     )
   }
 
-  /** Bytes that an entry adds to the log, with its changes in data files. */
-  def size(entry: EncodedEntry): Long =
-    entry.payload.length + entry.index.entries.iterator.filterNot(_.key.kind.isOfSnapshot).flatMap(_.parts)
-      .filter(_.file.nonEmpty).map(_.length.toLong).sum
-
   /** The segments of new snapshots, without files of earlier snapshots, which have a lower version. */
   private def newIn(ofSnapshots: Seq[SegmentEntry]): Iterator[SegmentEntry] = {
     val zips = ofSnapshots.iterator.map(_.key).filter(_.kind == SegmentKind.Snapshot)

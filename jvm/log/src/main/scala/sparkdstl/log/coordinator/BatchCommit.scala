@@ -21,6 +21,7 @@ private[coordinator] final class BatchCommit(
     ledger: AttemptLedger,
     barrier: Barrier,
     entries: EntryWriter,
+    plans: BatchPlans,
     timeoutMillis: Long,
     metrics: CommitMetrics,
     runtime: ProtocolRuntime
@@ -34,8 +35,9 @@ private[coordinator] final class BatchCommit(
     val written = for {
       _ <- Future(barrier.close(batch, entries.checkpointIds(batch, content), reported))
       segments <- barrier.await(batch, timeoutMillis)
+      _ <- plans.durable(batch)
       waitMillis = deadline.elapsedMillis
-      entry <- entries.write(batch, content, segments, deadline)
+      entry <- entries.write(batch, content, plans.checksum(batch), segments, deadline)
     } yield WrittenEntry(entry, waitMillis, deadline.elapsedMillis - waitMillis)
     written.andThen { case Failure(_) => metrics.failed() }
   }
@@ -44,10 +46,11 @@ private[coordinator] final class BatchCommit(
     import written._
     val unused = ledger.committed(batch)
     val report = state.modify { of =>
-      val view = of.view.committed(batch, entry.index, BarrierReports.size(entry)).release(unused)
+      val view = of.view.committed(batch, entry.index, entry.payload.length.toLong).release(unused)
       val report = BarrierReports.of(batch, entry, waitMillis, writeMillis, view.bytes)
+      val sealsAll = of.view.stores.nonEmpty && of.view.stores.forall(entry.index.changedStores.toSet)
       val phase = if (of.phase == RunPhase.Committing) RunPhase.Running else of.phase
-      (of.copy(view = view, barrier = Some(report), phase = phase, restart = None), report)
+      (of.copy(view = view, barrier = Some(report), phase = phase, restart = None, sealsAll = sealsAll), report)
     }
     metrics.committed(report)
     logger.info(

@@ -9,7 +9,7 @@ import sparkdstl.log.coordinator.view.{GuardedState, RunPhase, SnapshotIndex}
 import sparkdstl.log.error.{FencedException, ProtocolErrors}
 import sparkdstl.log.format._
 import sparkdstl.log.read.{EntryFound, EntryReader}
-import sparkdstl.log.request.{Creation, Deadline, Outcome, QueryStorage}
+import sparkdstl.log.request.{Creation, Deadline, QueryStorage}
 
 /**
  * Creates commit entries: the one write that decides which run commits a batch. If storage does not create exclusively, the
@@ -30,13 +30,14 @@ private[coordinator] final class EntryWriter(
     SparkEntry.checkpointIds(location.entry(batch), content).map(_._3).toSet
 
   /**
-   * Creates the entry of `batch`, with `content` as Spark wrote it. If the future fails with DSTL_COMMIT_UNKNOWN, it is
-   * unknown whether the batch is committed; with [[sparkdstl.log.error.FencedException]], another driver has committed it.
-   * With any other error the entry does not exist and never will.
+   * Creates the entry of `batch`, with `content` as Spark wrote it, and the checksum of its `offsets`. If the future fails with
+   * DSTL_COMMIT_UNKNOWN, it is unknown whether the batch is committed; with [[sparkdstl.log.error.FencedException]], another
+   * driver has committed it. With any other error the entry does not exist and never will.
    */
   def write(
       batch: Long,
       content: Array[Byte],
+      offsets: Option[Int],
       segments: Vector[CommittedSegment],
       deadline: Deadline
   ): Future[EncodedEntry] =
@@ -45,7 +46,7 @@ private[coordinator] final class EntryWriter(
       _ <- snapshots.known()
       link = EntryLink(storage.runtime.random.nextUuid(), previous)
       list = state.get.view.snapshots.getOrElse(SnapshotIndex.empty).listFor(batch, segments, listEvery)
-      entry = CommitEntry.encode(content, batch, link, writer, location.configuredBase, segments, Some(list))
+      entry = CommitEntry.encode(content, batch, link, writer, location.configuredBase, segments, Some(list), offsets)
       now = state.get
       _ = if (now.phase != RunPhase.Committing) throw ProtocolErrors.runEnded(writer.run)
       _ <- if (now.exclusive) Future.unit else refuseIfReplaced(batch, previous)
@@ -79,13 +80,10 @@ private[coordinator] final class EntryWriter(
     val id = entry.index.link.map(_.entry)
     storage.checkpoint.create(path, entry.payload, timeoutMillis)(tail =>
       CommitEntry.entryId(path, tail) == id
-    ).flatMap {
-      case Outcome.Done(Creation.Ours) => Future.unit
-      case Outcome.Done(_: Creation.Taken) =>
-        entries.read(batch).recover { case _ => EntryFound.Absent }
+    ).flatMap(_.ofWrite(path, timeoutMillis)).flatMap {
+      case Creation.Ours => Future.unit
+      case _: Creation.Taken => entries.read(batch).recover { case _ => EntryFound.Absent }
           .flatMap(other => Future.failed(fencedBy(batch, other)))
-      case Outcome.Failed(error) => Future.failed(ProtocolErrors.commitFailed(path, error))
-      case Outcome.Unknown(error) => Future.failed(ProtocolErrors.commitUnknown(path, timeoutMillis, error))
     }
   }
 

@@ -2,6 +2,7 @@
 package sparkdstl.log.coordinator
 
 import scala.concurrent.{ExecutionContext, Future}
+import scala.util.{Failure, Success}
 
 import org.slf4j.LoggerFactory
 
@@ -9,12 +10,13 @@ import sparkdstl.log.coordinator.retention.Cleanup
 import sparkdstl.log.coordinator.view.{GuardedState, RecoveryPlan}
 import sparkdstl.log.transport.{FromDriver, RunId, ToDriver}
 
-/** The driver's answers to the executors of one run; `opened` is the first one. Thread-safe. */
+/** The driver's answers to the executors of one run; `opened` is the first one, with the lengths of entries. Thread-safe. */
 private[coordinator] final class ExecutorAnswers(
     id: RunId,
-    opened: FromDriver.Opened,
+    opened: Map[Long, Long] => FromDriver.Opened,
     state: GuardedState,
     seals: SealIntake,
+    plans: BatchPlans,
     snapshots: SnapshotListing,
     restart: RestartWatch,
     cleanup: Cleanup
@@ -22,8 +24,8 @@ private[coordinator] final class ExecutorAnswers(
   private val logger = LoggerFactory.getLogger(classOf[ExecutorAnswers])
 
   def to(from: String, message: ToDriver): Future[FromDriver] = message match {
-    case ToDriver.Open => Future.successful(opened)
-    case seal: ToDriver.Seal => Future.successful(seals.take(from, seal))
+    case ToDriver.Open => Future.successful(opened(state.get.view.lengths))
+    case seal: ToDriver.Seal => whenPlanned(seal.batch, seals.take(from, seal))
     case withdraw: ToDriver.Withdraw => Future.successful(seals.withdraw(withdraw))
     case uploaded: ToDriver.Uploaded => Future.successful(seals.uploaded(from, uploaded))
     case ToDriver.Bypass(why) =>
@@ -37,5 +39,14 @@ private[coordinator] final class ExecutorAnswers(
     case ToDriver.ListStore(store) =>
       restart.reached(store)
       snapshots.known().map(_ => RecoveryPlan.of(state.get.view, store))
+  }
+
+  /** Until a batch is planned durably, no task of it may end: what its sink makes visible could belong to another batch. */
+  private def whenPlanned(batch: Long, answer: FromDriver): Future[FromDriver] = answer match {
+    case accepted: FromDriver.Accepted => plans.durable(batch).transform {
+        case Success(_) => Success(accepted)
+        case Failure(error) => Success(FromDriver.NotPlanned.of(error))
+      }
+    case other => Future.successful(other)
   }
 }

@@ -29,6 +29,7 @@ final class RunCoordinator private[coordinator] (
     ledger: AttemptLedger,
     answers: ExecutorAnswers,
     batches: BatchCommit,
+    val plans: BatchPlans,
     cleanup: Cleanup,
     runtime: ProtocolRuntime
 ) {
@@ -43,6 +44,7 @@ final class RunCoordinator private[coordinator] (
 
   def retainedEntries: Int = view.entries.size
   def retainedBytes: Long = view.bytes
+  def entriesKeptByPins: Int = view.keptByPins
 
   /** The number of stores that no task has opened since the restart of the query; 0 after the first commit. */
   def awaitedStores: Int = state.get.restart.fold(0)(_.awaited.size)
@@ -59,6 +61,12 @@ final class RunCoordinator private[coordinator] (
     val now = state.get
     now.phase == RunPhase.Running && batch > now.view.newest
   }
+
+  /**
+   * Whether the files that plan the next batch may be written while its tasks run: its tasks will seal, because those of the
+   * last batch have sealed in all partitions, in this run.
+   */
+  def mayPlanAhead: Boolean = state.get.sealsAll
 
   def hasSeals(batch: Long): Boolean = ledger.hasSeals(batch)
   def isAtWork: Boolean = state.get.isAtWork
@@ -135,9 +143,10 @@ final class RunCoordinator private[coordinator] (
     batches.interrupt(ProtocolErrors.runEnded(run))
     for {
       _ <- before.committing
-      _ <- cleanup.lastRound()
+      _ <- cleanup.lastRounds()
       _ = state.update(of => if (of.phase == RunPhase.Closing) of.copy(phase = RunPhase.Ended) else of)
       _ = ledger.end()
+      _ <- plans.whenWritten.recover { case _ => () }
       _ <- cleanup.endClaim()
     } yield ()
   }

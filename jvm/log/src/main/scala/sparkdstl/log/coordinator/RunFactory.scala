@@ -14,7 +14,7 @@ import sparkdstl.log.coordinator.ownership.{ClaimedEpoch, Claims, EpochClaimer, 
 import sparkdstl.log.coordinator.retention.{Cleanup, Deleter, OrphanSweep, RetentionRounds}
 import sparkdstl.log.coordinator.view.{GuardedState, Restart, RunState}
 import sparkdstl.log.error.ProtocolErrors
-import sparkdstl.log.format.{LogLayout, Writer}
+import sparkdstl.log.format.Writer
 import sparkdstl.log.read.EntryReader
 import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.transport.{ExecutorLink, FromDriver, RunId}
@@ -36,7 +36,12 @@ final case class DriverResources(executors: ExecutorLink, budget: InlineBudget, 
  * A run that has begun, and what its start has read: the batches after its claim, and the newest commit entry, if it was read
  * whole.
  */
-final case class BegunRun(coordinator: RunCoordinator, listed: ListedBatches, newest: Option[(Path, Array[Byte])])
+final case class BegunRun(coordinator: RunCoordinator, listed: ListedBatches, newest: Option[(Path, Array[Byte])]) {
+
+  /** A batch whose entry in `offsets` is missing although a query with state cannot start without it. */
+  def missingOffsets: Option[Long] =
+    if (coordinator.stores.isEmpty) None else listed.missingOffsets(coordinator.lastCommitted)
+}
 
 /** Begins runs: claims an epoch, and assembles the coordinator. */
 object RunFactory {
@@ -84,19 +89,29 @@ object RunFactory {
     val snapshots = new SnapshotListing(state, entries, claimed.newest)
     val fencing = new Claims(storage, state, limits.fencingRuns)
     val deleter = new Deleter(storage, entries)
-    val rounds =
-      new RetentionRounds(storage, state, deleter, entries, fencing, limits.retention, metrics.deletionFailed)
+    val rounds = new RetentionRounds(
+      storage,
+      state,
+      deleter,
+      entries,
+      fencing,
+      limits.retention,
+      options.pinsMaxDurationMs,
+      metrics.deletionFailed
+    )
     val cleanup = new Cleanup(storage, state, deleter, rounds, new OrphanSweep(storage, entries, fencing, state))
+    val plans = new BatchPlans(
+      for (entry <- claimed.newest.logged; sums <- entry.index.spark; offsets <- sums.offsets) yield entry.batch ->
+        offsets,
+      () => state.get.isAtWork,
+      () => ProtocolErrors.runEnded(setup.run)
+    )
     val answers = new ExecutorAnswers(
       id,
-      FromDriver.Opened(
-        setup.accumulator,
-        claimed.view.epoch,
-        options.inlineMaxBatchSize,
-        LogLayout.bytesIn(claimed.listed.commits)
-      ),
+      FromDriver.Opened(setup.accumulator, claimed.view.epoch, options.inlineMaxBatchSize, _),
       state,
       new SealIntake(id, ledger, state, limits.carriedBytes, metrics),
+      plans,
       snapshots,
       new RestartWatch(id.root, state, runtime.timer),
       cleanup
@@ -107,10 +122,11 @@ object RunFactory {
       ledger,
       new Barrier(id, ledger, driver.executors, runtime),
       new EntryWriter(storage, entries, writer, state, snapshots, limits.listEvery),
+      plans,
       storage.timeoutMillis,
       metrics,
       runtime
     )
-    new RunCoordinator(id, state, ledger, answers, batches, cleanup, runtime)
+    new RunCoordinator(id, state, ledger, answers, batches, plans, cleanup, runtime)
   }
 }

@@ -33,5 +33,5 @@ private[coordinator] final class SnapshotListing(state: GuardedState, entries: E
 
   private def read(batch: Long): Future[EntryFound] =
     if (newest.logged.exists(_.batch == batch)) Future.successful(newest)
-    else entries.read(batch, state.get.view.listedLength(batch))
+    else entries.read(batch, state.get.view.lengthOf(batch))
 }

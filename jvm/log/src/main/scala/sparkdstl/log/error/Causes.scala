@@ -14,6 +14,9 @@ object Causes {
     else s"$error; caused by $root"
   }
 
+  /** The error's text without a period or question mark at its end, for a sentence that continues. */
+  def text(error: Throwable): String = String.valueOf(error.getMessage).replaceFirst("[.?!\\s]+$", "")
+
   /** Runs `action`, and after an error also `cleanUp`, whose own error is suppressed. */
   def cleaningUp[T](cleanUp: => Unit)(action: => T): T =
     try action

@@ -10,14 +10,14 @@ object LogErrors {
     new InvalidOptionException(
       "DSTL_UNKNOWN_OPTION",
       Map("key" -> s"$prefix$key", "nearest" -> s"$prefix$nearest"),
-      s"Unknown option $prefix$key. Did you mean $prefix$nearest?"
+      s"Unknown option $prefix$key: the nearest one is $prefix$nearest"
     )
 
   def invalidOption(prefix: String, key: String, value: String, allowed: String): InvalidOptionException =
     new InvalidOptionException(
       "DSTL_INVALID_OPTION",
       Map("key" -> s"$prefix$key", "value" -> value, "allowed" -> allowed),
-      s"Option $prefix$key has the value '$value', but must be $allowed."
+      s"Option $prefix$key has the value '$value', but must be $allowed"
     )
 
   def damaged(file: Path, offset: Long, what: String, cause: Throwable = null): DamagedLogException =
@@ -38,10 +38,8 @@ object LogErrors {
   ): DamagedLogException =
     new DamagedLogException(
       Map("file" -> file.toString, "offset" -> offset.toString, "damage" -> what) ++ named,
-      s"$subject is damaged at offset $offset: $what. None of its changes were replayed. Restore the object from a backup or an " +
-        "older object version; or roll back to a batch before it by removing the later entries of commits/ and offsets/ " +
-        "of the checkpoint.",
-      cause
+      s"$subject is damaged at offset $offset: $what. None of its changes were replayed.",
+      cause = cause
     )
 
   def unsupportedFormat(file: Path, found: Int, supported: Int): DstlException =
@@ -58,35 +56,60 @@ object LogErrors {
     )
 
   /** @param writtenTo the base path in the commit entry, if it differs from the current one */
-  def missingObject(
-      file: Path,
-      segment: String,
-      cause: Throwable,
-      writtenTo: Option[String] = None
-  ): MissingLogObjectException =
-    new MissingLogObjectException(
-      Map("file" -> file.toString, "segment" -> segment),
+  def missingObject(file: Path, segment: String, writtenTo: Option[String] = None): MissingLogObjectException =
+    missing(
+      file,
+      segment,
       s"Log file $file, which $segment needs, does not exist" +
         writtenTo.fold("")(base => s"; when it was written, basePath was $base") +
-        ". If the checkpoint was moved or basePath was changed, " +
-        "set spark.sql.streaming.stateStore.dstl.basePath to where the log is; if it was deleted, restore it, or roll " +
-        "back to a batch before it by removing the later entries of commits/ and offsets/ of the checkpoint.",
-      cause
+        ". If the checkpoint was moved or basePath was changed, set spark.sql.streaming.stateStore.dstl.basePath to where " +
+        "the log is."
     )
 
-  /** The entry that `segment` needs is missing; `before` is the newest earlier batch with an entry. */
-  def missingEntry(entry: Path, segment: String, before: Option[Long], cause: Throwable): MissingLogObjectException = {
-    val checkpoint = entry.getParent.getParent
-    val wayBack = before.fold("restore the checkpoint from a backup") { batch =>
-      s"stop the query and roll back to batch $batch: dstl rollback $checkpoint --to $batch --apply"
-    }
-    new MissingLogObjectException(
-      Map("file" -> entry.toString, "segment" -> segment),
+  /** The entry that `segment` needs is missing. */
+  def missingEntry(entry: Path, segment: String): MissingLogObjectException =
+    missing(
+      entry,
+      segment,
       s"Commit entry $entry, which $segment needs, does not exist. It was deleted, or the checkpoint was copied while its " +
-        s"query ran. Restore the entry; or $wayBack",
-      cause
+        "query ran."
     )
-  }
+
+  /** The entry is there without a log, and the changelog `segment` is no plain file. */
+  def entryWithoutLog(entry: Path, segment: String): DamagedLogException =
+    damaged(
+      entry,
+      0,
+      s"it has no log, and state/$segment does not exist either. It was cut off after Spark's lines, or files of state/ were " +
+        "deleted"
+    )
+
+  /** An entry in `offsets` is missing that Spark reads at a start. */
+  def missingOffsets(offsets: Path): MissingLogObjectException =
+    missing(
+      offsets,
+      s"batch ${offsets.getName}",
+      s"$offsets does not exist: a start of the query needs it, because batch ${offsets.getName} has begun. No state is lost, " +
+        "but the input of the batch is unknown."
+    )
+
+  private def missing(file: Path, neededBy: String, what: String): MissingLogObjectException =
+    new MissingLogObjectException(Map("file" -> file.toString, "segment" -> neededBy), what)
+
+  /** The way out for any checkpoint. */
+  val AnyWayOut: String =
+    "Restore the object from a backup or an older object version; or roll back: dstl verify names the " +
+      "newest batch that is intact, and dstl rollback --to goes back to it."
+
+  /** The way out of damage of the checkpoint at `root`. `batch` is the newest one that can be read; None without one. */
+  def wayOut(root: Path, batch: Option[Long]): String = batch.fold(
+    s"No batch can be rebuilt without it: restore it, or the whole checkpoint, from a backup. `dstl verify $root` lists what " +
+      "is damaged."
+  )(to =>
+    s"The state of batch $to is not lost. Restore the object from a backup or an older object version; or stop the query, check " +
+      s"with `dstl verify $root`, and roll back with `dstl rollback $root --to $to --apply`: the query then computes the later " +
+      "batches again."
+  )
 
   def brokenChain(entry: Path, batch: Long): DamagedLogException =
     damaged(

@@ -10,7 +10,11 @@ import org.apache.hadoop.fs.Path
  * those.
  */
 final class FencedException(message: String, cause: Throwable = null)
-    extends DstlException("DSTL_FENCED", Map.empty, message, cause)
+    extends DstlException(FencedException.Condition, Map.empty, message, cause)
+
+object FencedException {
+  val Condition = "DSTL_FENCED"
+}
 
 /** The driver refuses a seal. The local state of the `stale` stores differs from the committed one. */
 final class SealRefusedException(parameters: Map[String, String], message: String, val stale: Vector[String])
@@ -31,14 +35,14 @@ object ProtocolErrors {
 
   def begunByOther(offsets: Path, other: Option[(UUID, String)]): FencedException =
     new FencedException(
-      s"Batch ${offsets.getName} was begun by another driver${named(other, "the newest run is")}, which has written " +
+      s"Batch ${offsets.getName} was begun by another driver${named(other, "the newest other run is")}, which has written " +
         s"$offsets. $StopOne"
     )
 
   /** @param file an entry of a source's metadata log */
   def sourceTakenByOther(file: Path, other: Option[(UUID, String)]): FencedException =
     new FencedException(
-      s"Another driver${named(other, "the newest run is")} runs this query: it has written $file. $StopOne"
+      s"Another driver${named(other, "the newest other run is")} runs this query: it has written $file. $StopOne"
     )
 
   def sealRefused(attempt: Long, batch: Long, run: UUID, reason: String, stale: Vector[String]): SealRefusedException =
@@ -53,7 +57,7 @@ object ProtocolErrors {
   def sealUnanswered(attempt: Long, batch: Long, timeoutMillis: Long, cause: Throwable): DstlException =
     DstlException("DSTL_SEAL_UNANSWERED", "attempt" -> attempt, "batch" -> batch, "timeoutMs" -> timeoutMillis)(
       s"The driver has not answered for $timeoutMillis ms whether it takes the state changes of task attempt $attempt " +
-        s"for batch $batch: ${cause.getMessage}. The task fails and is run again; its changes are withdrawn. Check the " +
+        s"for batch $batch: ${Causes.text(cause)}. The task fails and is run again; its changes are withdrawn. Check the " +
         "driver's load and garbage collection, and the network; raise " +
         "spark.sql.streaming.stateStore.dstl.commit.timeout if the driver may need longer.",
       cause
@@ -61,7 +65,7 @@ object ProtocolErrors {
 
   def materializationFailed(store: String, version: Long, attempts: Int, cause: Throwable): DstlException =
     DstlException("DSTL_MATERIALIZATION_FAILED", "store" -> store, "version" -> version, "attempts" -> attempts)(
-      s"The snapshot of version $version of $store failed $attempts times in a row, at last with: ${cause.getMessage}. Its " +
+      s"The snapshot of version $version of $store failed $attempts times in a row, at last with: ${Causes.text(cause)}. Its " +
         "log is kept, so nothing is lost, but it grows, and so does the time that recovery takes. Check the storage and the " +
         "permission to write there. spark.sql.streaming.stateStore.dstl.materialize.onFailure determines whether the query fails.",
       cause
@@ -95,13 +99,13 @@ object ProtocolErrors {
 
   def commitFailed(entry: Path, cause: Throwable): DstlException =
     DstlException("DSTL_WRITE_FAILED", "path" -> entry)(
-      s"$entry was not written: ${cause.getMessage}. Check the storage and the permission to write there.",
+      s"$entry was not written: ${Causes.text(cause)}. Check the storage and the permission to write there.",
       cause
     )
 
   def commitUnknown(entry: Path, timeoutMillis: Long, cause: Throwable): DstlException =
     DstlException("DSTL_COMMIT_UNKNOWN", "path" -> entry, "timeoutMs" -> timeoutMillis)(
-      s"It is unknown whether $entry was written: ${cause.getMessage}. Check the storage, then restart the query: it " +
+      s"It is unknown whether $entry was written: ${Causes.text(cause)}. Check the storage, then restart the query: it " +
         "continues from what is there, and nothing is lost or counted twice. Raise " +
         s"spark.sql.streaming.stateStore.dstl.commit.timeout, which is $timeoutMillis ms, if the storage stalls for longer.",
       cause
@@ -117,7 +121,7 @@ object ProtocolErrors {
   def unreadable(path: Path, cause: Throwable): DstlException = cause match {
     case named: DstlException => named
     case _ => DstlException("DSTL_READ_FAILED", "path" -> path)(
-        s"$path could not be read: ${cause.getMessage}. Check the storage and the permission to read there.",
+        s"$path could not be read: ${Causes.text(cause)}. Check the storage and the permission to read there.",
         cause
       )
   }
@@ -127,7 +131,7 @@ object ProtocolErrors {
     DstlException("DSTL_MISSING_PARTITIONS", "checkpoint" -> root, "partitions" -> partitions.mkString(","))(
       s"$root/state lacks the directories of ${partitions.size} partition(s) whose state is in the log: ${list(partitions)}. " +
         "Spark's state reader finds partitions by their directories and would omit these; a tool that copies objects drops " +
-        "empty directories. " + Option(cause).fold("")(e => s"They could not be created: ${e.getMessage}. ") +
+        "empty directories. " + Option(cause).fold("")(e => s"They could not be created: ${Causes.text(e)}. ") +
         "Create them, start the query once, or read with permission to write and with " +
         "spark.sql.streaming.checkpointFileManagerClass set to the log's file manager: both create them.",
       cause
@@ -136,7 +140,7 @@ object ProtocolErrors {
   def notDeleted(path: Path, cause: Throwable): DstlException = cause match {
     case named: DstlException => named
     case _ => DstlException("DSTL_DELETION_FAILED", "path" -> path)(
-        s"$path may not have been deleted: ${cause.getMessage}. Check the storage and the permission to delete " +
+        s"$path may not have been deleted: ${Causes.text(cause)}. Check the storage and the permission to delete " +
           "there, then restart the query: nothing is lost.",
         cause
       )
@@ -171,14 +175,14 @@ object ProtocolErrors {
 
   def unusableBasePath(base: Path, cause: Throwable): DstlException =
     DstlException("DSTL_UNUSABLE_BASE_PATH", "base" -> base)(
-      s"The log directory $base cannot be used: ${cause.getMessage}. Check that it can be created and written to, or set " +
+      s"The log directory $base cannot be used: ${Causes.text(cause)}. Check that it can be created and written to, or set " +
         "spark.sql.streaming.stateStore.dstl.basePath to another.",
       cause
     )
 
   def unusableCheckpoint(directory: Path, cause: Throwable): DstlException =
     DstlException("DSTL_UNUSABLE_CHECKPOINT", "directory" -> directory)(
-      s"$directory cannot be used: ${cause.getMessage}. A query claims its run there before its first batch. Check the " +
+      s"$directory cannot be used: ${Causes.text(cause)}. A query claims its run there before its first batch. Check the " +
         "storage, and the permission to list, read and write there.",
       cause
     )

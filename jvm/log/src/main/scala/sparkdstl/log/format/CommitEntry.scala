@@ -28,8 +28,8 @@ final case class EncodedEntry(payload: Payload, index: LogFileIndex)
 object CommitEntry {
 
   /**
-   * Encodes an entry, and sorts its segments. `base` is the log's base path if one was configured. Inline bytes are not copied
-   * and must not be changed.
+   * Encodes an entry, and sorts its segments. `base` is the log's base path if one was configured, and `offsets` the checksum of
+   * the batch's entry in `offsets`, if it is known. Inline bytes are not copied and must not be changed.
    */
   def encode(
       sparkContent: Array[Byte],
@@ -38,15 +38,24 @@ object CommitEntry {
       writer: Writer,
       base: Option[String],
       segments: Vector[CommittedSegment],
-      snapshots: Option[SnapshotList] = None
+      snapshots: Option[SnapshotList] = None,
+      offsets: Option[Int] = None
   ): EncodedEntry = {
+    val before = SparkEntry.withNote(sparkContent, batch, link, writer, base)
     val log = new LogFileWriter(LogFileKind.Entry)
     val entries = segments.sortBy(segment => place(segment.key)).map { segment =>
       SegmentEntry(segment.key, segment.attempt, segment.parts.map(_.fold(log.append(segment.key, _), identity)))
     }
-    val index =
-      LogFileIndex(LogFileKind.Entry, writer, Some(batch), Some(link), entries, base = base, snapshots = snapshots)
-    val before = SparkEntry.withNote(sparkContent, batch, link, writer, base)
+    val index = LogFileIndex(
+      LogFileKind.Entry,
+      writer,
+      Some(batch),
+      Some(link),
+      entries,
+      base = base,
+      snapshots = snapshots,
+      spark = Some(SparkChecksums(Checksums.of(before), offsets))
+    )
     EncodedEntry(Payload(before +: log.finish(index).parts), index)
   }
 
@@ -66,7 +75,10 @@ object CommitEntry {
       trailer.entry
     }
 
-  /** Reads the index from the entry's end. Fails if it is damaged, of another batch or of a later format. */
+  /**
+   * Reads the index from the entry's end, and checks Spark's lines if they are there. Fails if it is damaged, of another batch or
+   * of a later format.
+   */
   def inspect(entry: Path, tail: ObjectTail): EntryInspection =
     if (!LogFileReader.endsInTrailer(tail.bytes)) withoutTrailer(entry, tail)
     else {
@@ -76,14 +88,22 @@ object CommitEntry {
         case Right(index) =>
           val logStart = tail.length - trailer.logLength
           checkName(entry, logStart + trailer.indexOffset, index)
+          if (tail.isWhole) checkBeforeLog(entry, tail.bytes, logStart.toInt, index)
           EntryInspection.Whole(index, logStart)
       }
+    }
+
+  private def checkBeforeLog(entry: Path, bytes: Array[Byte], logStart: Int, index: LogFileIndex): Unit =
+    index.spark.filter(_.beforeLog != Checksums.of(bytes, 0, logStart)).foreach { _ =>
+      throw LogErrors.damaged(entry, 0, "Spark's lines, or the note after them, are not what was written")
     }
 
   private def withoutTrailer(entry: Path, tail: ObjectTail): EntryInspection =
     if (tail.isWhole) {
       if (SparkEntry.hasNote(tail.bytes))
         throw LogErrors.damaged(entry, tail.length, "it does not end in a trailer: it was cut off")
+      if (!SparkEntry.hasLines(tail.bytes))
+        throw LogErrors.damaged(entry, tail.length, "it ends before Spark's second line: it was emptied or cut off")
       EntryInspection.Plain
     } else if (tail.length <= LogFile.MaxEntryWithoutTrailer) EntryInspection.NeedsTail(tail.length.toInt)
     else throw LogErrors.tooLarge(entry, tail.length, LogFile.MaxEntryWithoutTrailer)

@@ -21,10 +21,11 @@ private[format] object IndexCodec {
   val StoresSection = 10
   val SegmentsSection = 12
   val SnapshotsSection = 14
+  val SparkSection = 15
 
   private val Known: Set[Long] =
     (Set(WriterSection, EntrySection, NameSection, BaseSection) ++
-      Set(FilesSection, StoresSection, SegmentsSection, SnapshotsSection)).map(_.toLong)
+      Set(FilesSection, StoresSection, SegmentsSection, SnapshotsSection, SparkSection)).map(_.toLong)
 
   private val writer: Codec[(String, Writer)] =
     pair(utf8, of4(uuid, number, utf8, utf8)(Writer(_, _, _, _))(Writer.unapply))
@@ -36,6 +37,9 @@ private[format] object IndexCodec {
 
   private val entry: Codec[(Long, EntryLink)] =
     pair(number, of2(uuid, previous)(EntryLink(_, _))(EntryLink.unapply))
+
+  private val spark: Codec[SparkChecksums] =
+    of2(fixed32, option(fixed32))(SparkChecksums(_, _))(SparkChecksums.unapply)
 
   def encode(index: LogFileIndex): Array[Byte] = {
     val out = new ByteEncoder
@@ -51,6 +55,7 @@ private[format] object IndexCodec {
     section(StoresSection, SegmentsCodec.stores, Some(stores))
     section(SegmentsSection, segments.segments, Some(index.entries))
     index.batch.foreach(batch => section(SnapshotsSection, segments.snapshots(batch), index.snapshots))
+    section(SparkSection, spark, index.spark)
     out.result
   }
 
@@ -64,7 +69,8 @@ private[format] object IndexCodec {
     val segments = new SegmentsCodec(files, sections.required(StoresSection)(SegmentsCodec.stores))
     val entries = sections.required(SegmentsSection)(segments.segments)
     val snapshots = sections.optional(SnapshotsSection)(segments.snapshots(place.fold(0L)(_._1)))
-    LogFileIndex(kind, writtenBy, place.map(_._1), place.map(_._2), entries, name, base, software, snapshots)
+    val checksums = sections.optional(SparkSection)(spark)
+    LogFileIndex(kind, writtenBy, place.map(_._1), place.map(_._2), entries, name, base, software, snapshots, checksums)
   }
 
   /** The sections of a body. The constructor fails on an unknown section with an even tag. */

@@ -37,6 +37,12 @@ final case class SegmentEntry(key: SegmentKey, attempt: Long, parts: Vector[Segm
 final case class Writer(run: UUID, epoch: Long, host: String, application: String)
 
 /**
+ * Checksums of what Spark wrote for a batch: of all bytes of its commit entry before the log, and of its entry in `offsets`; None
+ * if the writer did not know that.
+ */
+final case class SparkChecksums(beforeLog: Int, offsets: Option[Int])
+
+/**
  * The contents of a log file without the segments' bytes.
  *
  * @param batch the batch of a commit entry; None in a data file
@@ -45,6 +51,7 @@ final case class Writer(run: UUID, epoch: Long, host: String, application: Strin
  * @param base a commit entry's base path for data files, if one was configured
  * @param software program and version that wrote the file
  * @param snapshots a commit entry's list of snapshots; None in a data file
+ * @param spark a commit entry's checksums of what Spark wrote; None in a data file
  */
 final case class LogFileIndex(
     kind: LogFileKind,
@@ -55,7 +62,8 @@ final case class LogFileIndex(
     name: Option[String] = None,
     base: Option[String] = None,
     software: String = LogFile.Software,
-    snapshots: Option[SnapshotList] = None
+    snapshots: Option[SnapshotList] = None,
+    spark: Option[SparkChecksums] = None
 ) {
 
   def files: Set[String] = entries.iterator.flatMap(_.parts).flatMap(_.file).toSet

@@ -27,6 +27,7 @@ object LogLayout {
   private val Executor = """([A-Za-z0-9][A-Za-z0-9_-]{0,199})"""
   private val Instance = """([0-9a-z]{1,64})"""
   private val NumberName = Number.r
+  private val PinName = s"$Number-$Number-$Run\\.pin".r
   private val DataDirectoryName = s"$Number-$Run".r
   private val DataFilePath = s"$DataDirectory/$Number-$Run/$Executor-$Number-$Instance\\.log".r
   def dataDirectory(epoch: Long, run: UUID): String = s"$DataDirectory/$epoch-$run"
@@ -50,6 +51,9 @@ object LogLayout {
     case _ => None
   }
 
+  /** The path of a data file relative to the base. */
+  def nameOf(file: Path): String = s"$DataDirectory/${file.getParent.getName}/${file.getName}"
+
   /** Whether it is the path of a data file, which lies inside the log's data directory. */
   def isDataFile(path: String): Boolean = DataFilePath.matches(path)
 
@@ -72,6 +76,12 @@ object LogLayout {
   /** The epoch of an [[endOfEpoch]]; None for other names. */
   def parseEndOfEpoch(name: String): Option[Long] =
     Option.when(name.endsWith(EndEnding))(name.stripSuffix(EndEnding)).flatMap(parseNumber)
+
+  /** The batch of a pin in [[EpochsDirectory]], and for how many seconds it was asked for; None for other names. */
+  def parsePin(name: String): Option[(Long, Long)] = name match {
+    case PinName(batch, seconds, _) => Some(batch.toLong -> seconds.toLong)
+    case _ => None
+  }
 
   /** The epoch of a claim in [[EpochsDirectory]]; None for other names. */
   def parseEpoch(name: String): Option[Long] = parseNumber(name)
@@ -103,6 +113,7 @@ final case class QueryLocation(root: Path, base: Path, configuredBase: Option[St
 
   /** The directory of Spark's offset log: an entry begins its batch. */
   val offsets: Path = new Path(root, "offsets")
+  def offsetsOf(batch: Long): Path = new Path(offsets, batch.toString)
 
   /** The directory of claims. It is in the checkpoint even if the log is elsewhere, because claims fence commit entries. */
   val epochs: Path = new Path(root, s"dstl/${LogLayout.EpochsDirectory}")

@@ -52,6 +52,12 @@ private[log] object SparkEntry {
     if (end == content.length) content else content.take(end)
   }
 
+  /** Whether it begins with Spark's two lines: the version, and another one. */
+  def hasLines(content: Array[Byte]): Boolean = {
+    val second = content.indexOf('\n'.toByte) + 1
+    content.headOption.contains('v'.toByte) && second > 0 && second < content.length
+  }
+
   /** Whether the third line is the note, or the beginning of it in a truncated entry. */
   def hasNote(content: Array[Byte]): Boolean = {
     val second = content.indexOf('\n'.toByte, content.indexOf('\n'.toByte) + 1)

@@ -82,6 +82,13 @@ final class EntryReader(
 
 object EntryReader {
 
-  /** Entries that are read at once in the background. */
-  val AtOnce = 8
+  private final val AtOnce = 8
+
+  /** Runs `read` for each batch, eight at a time: reads in the background leave threads to others. Ends with the first failure. */
+  def fewAtOnce[T](batches: Iterable[Long])(read: Long => Future[Option[T]])(implicit
+      executor: ExecutionContext
+  ): Future[Vector[T]] =
+    batches.toVector.grouped(AtOnce).foldLeft(Future.successful(Vector.empty[T])) { (before, some) =>
+      before.flatMap(found => Future.traverse(some)(read).map(found ++ _.flatten))
+    }
 }

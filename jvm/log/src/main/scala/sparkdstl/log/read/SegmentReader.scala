@@ -66,15 +66,11 @@ final class SegmentReader(
       found
     })
 
-  /** The error for a changelog that is not a plain file either. If the entry is missing, the error names it. */
-  def explainMissing(key: SegmentKey, cause: Throwable): Future[Throwable] = storage.batches().map { batches =>
-    if (batches.contains(key.batch)) cause
-    else LogErrors.missingEntry(
-      location.entry(key.batch),
-      key.relativePath,
-      batches.filter(_ < key.batch).lastOption,
-      cause
-    )
+  /** The error for a changelog that is not a plain file either. If its entry is missing or has no log, the error names it. */
+  def explainMissing(key: SegmentKey, cause: Throwable): Future[Throwable] = entry(key.batch).map { found =>
+    if (found == EntryFound.Absent) LogErrors.missingEntry(location.entry(key.batch), key.relativePath)
+    else if (found.logged.exists(_.index.changedStores.nonEmpty)) cause
+    else LogErrors.entryWithoutLog(location.entry(key.batch), key.relativePath)
   }
 
   /** The segments of a store in the entry of `batch`. */
@@ -152,14 +148,21 @@ final class SegmentReader(
   def prefetch(batches: Seq[Long]): Unit =
     batches.filterNot(batch => cache.contains(place(batch))).foreach(entry(_): Unit)
 
-  private def entry(batch: Long): Future[EntryFound] =
-    cache.get(place(batch))(entries.read(batch).map {
+  /**
+   * The entry of a batch, for this reader and those that share its id. Whether it follows the entry before is not checked.
+   *
+   * @param length of the entry, if known: saves a request
+   */
+  def fetch(batch: Long, length: Option[Long] = None): Future[EntryFound] =
+    cache.get(place(batch))(entries.read(batch, length).map {
       case EntryFound.Logged(entry) => EntryFound.Logged(entry.withLookup)
       case other => other
-    }).map { found =>
-      found.logged.foreach(checkChain)
-      found
-    }
+    })
+
+  private def entry(batch: Long): Future[EntryFound] = fetch(batch).map { found =>
+    found.logged.foreach(checkChain)
+    found
+  }
 
   private def place(batch: Long): EntryPlace = EntryPlace(location.root.toString, reader, batch)
 
@@ -192,5 +195,5 @@ final class SegmentReader(
       if (Causes.of(error).exists(_.isInstanceOf[ObjectEndsBefore]))
         LogErrors.damaged(path, offset, s"it ends before ${offset + length}", error)
       else ProtocolErrors.unreadable(path, error)
-    }).map(_.getOrElse(throw LogErrors.missingObject(path, s"segment ${key.relativePath}", null, writtenTo)))
+    }).map(_.getOrElse(throw LogErrors.missingObject(path, s"segment ${key.relativePath}", writtenTo)))
 }

@@ -8,13 +8,14 @@ import sparkdstl.log.metrics.Latencies
  * The policy of hedges and retries. `none`: one attempt. `fixed`: another attempt `timeoutMillis` after the newest. `hedged`:
  * another when the newest is slower than recent ones, at the latest after `timeoutMillis`. Both also retry after errors, with a
  * delay of `nextAttemptDelayMillis` that doubles with each further error. At most `maxAttempts` attempts of a request that are
- * not aborted run at the same time.
+ * not aborted run at the same time. `slowness` delays each attempt, for trials.
  */
 final case class RequestOptions(
     policy: RetryPolicy,
     timeoutMillis: Long,
     maxAttempts: Int,
-    nextAttemptDelayMillis: Long
+    nextAttemptDelayMillis: Long,
+    slowness: Option[Latency] = None
 ) {
   require(maxAttempts > 0, s"at least one attempt is needed, not $maxAttempts")
 
@@ -60,11 +61,15 @@ object RequestOptions {
   val FloorMillis = 10L
   val MaxDelayMillis = 10000L
 
+  /** How long a request at the start of a query is tried again after errors that need an operator. */
+  val StartMillis = 3000L
+
   def of(options: LogOptions): RequestOptions =
     RequestOptions(
       options.retryPolicy,
       options.uploadTimeoutMs,
       options.uploadMaxAttempts,
-      options.nextAttemptDelayMs
+      options.nextAttemptDelayMs,
+      Option.when(options.simulatedSlownessMs > 0)(Latency.ofObjectStore(options.simulatedSlownessMs.toDouble))
     )
 }

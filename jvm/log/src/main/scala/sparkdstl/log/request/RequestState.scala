@@ -56,15 +56,24 @@ private[request] final case class RequestState(
 
   /**
    * Records the failure of attempt `number`, and schedules a retry before the deadline unless one is pending, the attempt was
-   * aborted, or the error is not retryable. `chance` is uniform in 0 to 1.
+   * aborted, or the error is not retryable. `chance` is uniform in 0 to 1; `isStarting` is as in [[Requests]].
    */
-  def failed(number: Int, error: Throwable, nowNanos: Long, deadlineNanos: Long, chance: Double): RequestState = {
+  def failed(
+      number: Int,
+      error: Throwable,
+      nowNanos: Long,
+      deadlineNanos: Long,
+      chance: Double,
+      isStarting: Boolean = false
+  ): RequestState = {
     val wasRunning = isRunning(number)
     val ended = copy(attempts = changed(number)(_.next(AttemptState.of(error))))
     if (isDecided) ended
     else {
       val noted = ended.copy(errors = errors + error)
-      if (phase == RequestPhase.Refused || !StorageErrors.isRetryable(error))
+      val givesUp = isStarting && StorageErrors.needsOperator(error) &&
+        nowNanos - attempts.head.begunNanos >= RequestOptions.StartMillis * 1000000
+      if (phase == RequestPhase.Refused || givesUp || !StorageErrors.isRetryable(error))
         noted.copy(phase = phase.next(RequestPhase.Refused), timeoutNanos = None, retryNanos = None)
       else {
         val failures = noted.attempts.count(attempt => !attempt.state.isUnderWay && attempt.abortedNanos.isEmpty)

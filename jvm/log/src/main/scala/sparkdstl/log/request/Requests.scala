@@ -2,7 +2,7 @@
 package sparkdstl.log.request
 
 import scala.collection.mutable
-import scala.concurrent.{Future, Promise}
+import scala.concurrent.{ExecutionContext, Future, Promise}
 import scala.util.control.NonFatal
 
 import org.slf4j.LoggerFactory
@@ -25,13 +25,16 @@ import sparkdstl.log.storage.Attempt
  *
  * @param history of the storage
  * @param warn logs a warning
+ * @param isStarting whether errors that need an operator end a request after [[RequestOptions.StartMillis]]: at the start of a
+ *   query, a user waits for the answer. Later the query waits for the operator.
  */
 final class Requests(
     val options: RequestOptions,
     val runtime: ProtocolRuntime,
     val metrics: RequestMetrics = new RequestMetrics,
     private[request] val history: StorageHistory = new StorageHistory,
-    warn: String => Unit = Requests.logger.warn(_)
+    warn: String => Unit = Requests.logger.warn(_),
+    private[request] val isStarting: () => Boolean = () => false
 ) extends AutoCloseable {
 
   private[request] val slow = new SlowRequests(runtime.timer, warn)
@@ -47,7 +50,8 @@ final class Requests(
    * without blocking. Does not throw, and the future does not fail.
    */
   def run[T](kind: RequestKind, name: String, timeoutMillis: Long)(attempt: Int => Attempt[T]): Future[Outcome[T]] = {
-    val request = new RunningRequest[T](kind, name, timeoutMillis, attempt, this)
+    val begin = options.slowness.fold(attempt)(slowness => number => slowed(slowness)(attempt(number)))
+    val request = new RunningRequest[T](kind, name, timeoutMillis, begin, this)
     history.hedges.earn()
     val accepted = synchronized {
       if (!closed) undecided += request
@@ -55,6 +59,13 @@ final class Requests(
     }
     if (accepted) request.start() else request.giveUp(Requests.Closed)
     request.outcome
+  }
+
+  /** An attempt that begins after a random delay, also if it is cancelled before. */
+  private def slowed[T](slowness: Latency)(attempt: => Attempt[T]): Attempt[T] = {
+    implicit val executor: ExecutionContext = runtime.executor
+    val begun = runtime.after(math.round(slowness.millis(Latency.gaussian(runtime.random)))).map(_ => attempt)
+    new Attempt(begun.flatMap(_.result), () => begun.foreach(_.cancel()))
   }
 
   /** Ends all current and later requests, as failed or unknown. Cancelled attempts may continue until [[whenQuiet]]. */

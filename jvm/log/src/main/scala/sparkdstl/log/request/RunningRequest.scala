@@ -6,9 +6,9 @@ import scala.concurrent.{Future, Promise}
 import scala.util.{Failure, Success, Try}
 import scala.util.control.NonFatal
 
-import sparkdstl.log.error.LogErrors
+import sparkdstl.log.error.{Causes, LogErrors}
 import sparkdstl.log.runtime.Cancellable
-import sparkdstl.log.storage.Attempt
+import sparkdstl.log.storage.{Attempt, StorageErrors}
 
 /** Runs one request as its [[RequestState]] decides, until its last attempt has ended. */
 private[request] final class RunningRequest[T](
@@ -135,7 +135,8 @@ private[request] final class RunningRequest[T](
         underWay.remove(number)
         state = result match {
           case Success(_) => state.succeeded(number)
-          case Failure(error) => state.failed(number, error, now, deadlineNanos, runtime.random.nextDouble())
+          case Failure(error) =>
+            state.failed(number, error, now, deadlineNanos, runtime.random.nextDouble(), requests.isStarting())
         }
         state.attempts(number - 1)
       }
@@ -143,9 +144,15 @@ private[request] final class RunningRequest[T](
       result match {
         case Success(value) =>
           if (decide(_ => Some(Outcome.Done(value))) && attempt.reason == Slow) counters.hedgesWon()
-        case Failure(_) =>
+        case Failure(error) =>
           counters.attemptsFailed()
-          if (!decide(_.conclusion(name))) proceed()
+          if (!decide(_.conclusion(name))) {
+            if (number == 1 && StorageErrors.needsOperator(error))
+              requests.slow.note(
+                s"$name has failed: ${Causes.describe(error)}. It is tried again until ${timeoutMillis / 1000} s have passed"
+              )
+            proceed()
+          }
       }
     } finally requests.attemptEnded()
 

@@ -90,7 +90,8 @@ final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher
       val statuses = listing
       while (statuses.hasNext) {
         val status = statuses.next()
-        if (status.isFile && isWanted(status.getPath)) found += StoredObject(status.getPath, status.getLen)
+        if (status.isFile && isWanted(status.getPath)) found +=
+          StoredObject(status.getPath, status.getLen, status.getModificationTime)
       }
       found.toVector
     } catch {

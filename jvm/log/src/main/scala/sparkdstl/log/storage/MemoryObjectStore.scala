@@ -58,7 +58,7 @@ final class MemoryObjectStore extends ObjectStore {
 
   private def objects(wanted: Path => Boolean): Seq[StoredObject] =
     contents.asScala.iterator.collect {
-      case (path, content) if wanted(path) => StoredObject(path, content.length.toLong)
+      case (path, content) if wanted(path) => StoredObject(path, content.length.toLong, 0L)
     }.toVector
 
   private def isBelow(directory: Path, path: Path): Boolean =

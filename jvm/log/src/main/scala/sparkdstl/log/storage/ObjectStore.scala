@@ -38,8 +38,8 @@ final case class ObjectTail(bytes: Array[Byte], length: Long) {
   def isWhole: Boolean = bytes.length.toLong == length
 }
 
-/** An object in a listing, and its length in bytes. */
-final case class StoredObject(path: Path, length: Long)
+/** An object in a listing: its length in bytes, and when it was written, in milliseconds by the storage's clock. */
+final case class StoredObject(path: Path, length: Long, writtenMillis: Long)
 
 /** The capabilities of a storage. */
 trait StorageTraits {

@@ -30,6 +30,17 @@ object StorageErrors {
   // the connection.
   private val TellsNothing = Set(408, Conflict, 499)
 
+  // Quotas of HDFS, and S3A's exception for a missing bucket; then the words of file systems.
+  private val OperatorsErrors = Set("NSQuotaExceededException", "DSQuotaExceededException", "UnknownStoreException")
+  private val OperatorsWords = Seq(
+    "Permission denied",
+    "Operation not permitted",
+    "Read-only file system",
+    "No space left on device",
+    "Disk quota exceeded",
+    "Mkdirs failed to create"
+  )
+
   /** Whether a retry may succeed. Unknown errors are retryable, because most are transient. */
   def isRetryable(error: Throwable): Boolean = error match {
     case _: DstlException | _: ObjectEndsBefore => false
@@ -40,6 +51,12 @@ object StorageErrors {
     // Some streams of S3A do not convert it to an AccessDeniedException.
     case e if Causes.of(e).flatMap(statusOf).exists(Refusals) => false
     case e => NonFatal(e)
+  }
+
+  /** Whether `error`, which is retryable, is likely to last until an operator acts: a full disk, or a missing bucket. */
+  def needsOperator(error: Throwable): Boolean = isRetryable(error) && Causes.of(error).exists { cause =>
+    val message = Option(cause.getMessage).getOrElse("")
+    OperatorsErrors(cause.getClass.getSimpleName) || OperatorsWords.exists(message.contains(_))
   }
 
   /** Whether `error` is storage's answer that a request has no effect and never will. */

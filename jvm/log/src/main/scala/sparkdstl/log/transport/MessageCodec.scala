@@ -86,7 +86,8 @@ object MessageCodec {
     kind(boolean.as(FromDriver.Withdrawal(_))(_.mayBeCommitted)),
     kind(versions),
     only(FromDriver.Noted),
-    kind(vector(signed).as(FromDriver.Unwanted(_))(_.tickets))
+    kind(vector(signed).as(FromDriver.Unwanted(_))(_.tickets)),
+    kind(of2(text, text)(FromDriver.NotPlanned(_, _))(FromDriver.NotPlanned.unapply(_)))
   )
 
   private val toExecutor: Codec[ToExecutor] = oneOf[ToExecutor](

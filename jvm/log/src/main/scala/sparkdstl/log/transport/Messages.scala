@@ -3,6 +3,7 @@ package sparkdstl.log.transport
 
 import java.util.UUID
 
+import sparkdstl.log.error.{DstlException, FencedException}
 import sparkdstl.log.format.{HeldSnapshot, SegmentKey, SegmentPart}
 
 /** Identifies a run of a query on a checkpoint. `root` is the checkpoint's absolute directory. */
@@ -76,7 +77,7 @@ object FromDriver {
   /**
    * The run is this driver's current one on the checkpoint. Tasks report their attempts in `accumulator`, and all tasks of a
    * stage may seal `inlineShare` inline bytes. `epoch` is the run's number among all runs on the checkpoint. `entryLengths` are
-   * those of the entries at its start, by batch.
+   * those of the log's entries, by batch.
    */
   final case class Opened(accumulator: Long, epoch: Long, inlineShare: Long, entryLengths: Map[Long, Long])
       extends FromDriver
@@ -111,6 +112,20 @@ object FromDriver {
       extends FromDriver
 
   case object Noted extends FromDriver
+
+  /** The seal never counts: a file that plans its batch was not written, with this error. */
+  final case class NotPlanned(condition: String, text: String) extends FromDriver {
+    def error: DstlException =
+      if (condition == FencedException.Condition) new FencedException(text)
+      else new DstlException(condition, Map.empty, text)
+  }
+
+  object NotPlanned {
+    def of(error: Throwable): NotPlanned = error match {
+      case named: DstlException => NotPlanned(named.condition, named.text)
+      case other => NotPlanned("DSTL_WRITE_FAILED", s"A file that plans the batch was not written: $other.")
+    }
+  }
 
   /**
    * Reported uploads of unknown tickets that no commit names. The executor discards them; the driver cannot, because their

@@ -53,6 +53,8 @@ final class RunWorker(
   private var closed = false
 
   @volatile private var barrier: Option[BarrierReport] = None
+  // Guarded by this. The lengths of the newest entries that the driver has reported since its first answer, by batch.
+  private val reported = mutable.LinkedHashMap.empty[Long, Long]
 
   /** The driver's answer to [[ToDriver.Open]], which is sent once, and again after a failure. Fails after `commit.timeout`. */
   def opened(): Future[FromDriver] = synchronized {
@@ -67,9 +69,10 @@ final class RunWorker(
   def isCoordinated: Boolean =
     answered.exists(_.isInstanceOf[FromDriver.Opened])
 
-  /** The length of an entry that existed at the start of the run, once the driver has answered. */
-  def entryLength(batch: Long): Option[Long] = answered.collect { case opened: FromDriver.Opened => opened }
-    .flatMap(_.entryLengths.get(batch))
+  /** The length of an entry, if the driver has told it. */
+  def entryLength(batch: Long): Option[Long] = synchronized(reported.get(batch)).orElse {
+    answered.collect { case opened: FromDriver.Opened => opened }.flatMap(_.entryLengths.get(batch))
+  }
 
   private def answered: Option[FromDriver] = synchronized(opening).flatMap(_.value).flatMap(_.toOption)
 
@@ -80,7 +83,13 @@ final class RunWorker(
   def task(attempt: Long, batch: Long, partitions: Int): Future[Option[TaskWriter]] = opened().flatMap {
     case FromDriver.Opened(_, epoch, inlineShare, _) =>
       val limit = inlineShare / math.max(1, partitions)
-      def noteBarrier(report: BarrierReport): Unit = barrier = Some(report)
+      def noteBarrier(report: BarrierReport): Unit = {
+        barrier = Some(report)
+        synchronized {
+          reported.put(report.batch, report.entryBytes)
+          if (reported.size > RunWorker.ReportedEntries) reported.remove(reported.head._1)
+        }: Unit
+      }
       Future.successful(Some(
         new TaskWriter(attempt, batch, limit, options, id, ask, () => uploadsOf(epoch), noteBarrier, runtime)
       ))
@@ -217,4 +226,10 @@ final class RunWorker(
       }
     }
   }
+}
+
+private object RunWorker {
+
+  /** More than the log usually has: a changed store is snapshotted after 200 versions. */
+  private val ReportedEntries = 1000
 }

@@ -183,6 +183,8 @@ final class TaskWriter private[worker] (
       case FromDriver.Superseded | FromDriver.NotCoordinated =>
         // The run that has ended may have accepted an earlier send and committed it.
         ended(ProtocolErrors.notCoordinated(run.root), mayBeTaken)
+      // Not even an earlier send counts: the run commits no batch whose plan has failed.
+      case failed: FromDriver.NotPlanned => ended(failed.error, mayBeCommitted = false)
       case other => Future.failed(new IllegalStateException(s"the driver answered a seal with $other"))
     }
   }

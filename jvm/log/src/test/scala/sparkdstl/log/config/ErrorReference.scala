@@ -154,15 +154,15 @@ private[config] object ErrorReference {
     DocumentedError(
       "DSTL_MISSING_LOG_OBJECT",
       Read,
-      "An object that a committed batch needs is gone, or `basePath` was changed.",
-      "Set `basePath` back, restore the object, or roll back " +
+      "An object that a committed batch needs is gone, in the log or in `offsets`; or `basePath` was changed.",
+      "Set `basePath` back, restore the object, or roll back to the batch that the error names " +
         "([cookbook](cookbook.md#the-log-is-not-where-the-query-looks-for-it))."
     ),
     DocumentedError(
       "DSTL_DAMAGED_LOG",
       Read,
       "A stored object is not what was written. The error names file and offset; nothing of it is used.",
-      "Restore the object, or roll back ([cookbook](cookbook.md#a-commit-entry-is-damaged))."
+      "Restore the object, or roll back to the batch that the error names ([cookbook](cookbook.md#a-commit-entry-is-damaged))."
     ),
     DocumentedError(
       "DSTL_MISSING_PARTITIONS",

@@ -25,6 +25,7 @@ class LogOptionsSuite extends AnyFunSuite {
     ("basePath", _.basePath, None, "s3a://bucket/log", Some("s3a://bucket/log")),
     ("commit.mode", _.commitAsync, true, "sync", false),
     ("commit.timeout", _.commitTimeoutMs, 600000, "1h", 3600000),
+    ("commit.overlapOffsets", _.overlapOffsets, OverlapMode.Auto, "never", OverlapMode.Never),
     ("inline.maxSegmentSize", _.inlineMaxSegmentSize, 128 * 1024, "1k", 1024),
     ("inline.maxBatchSize", _.inlineMaxBatchSize, 16 * MiB, "2k", 2048),
     ("preemptivePersistThreshold", _.preemptivePersistThreshold, 5 * MiB, "65k", 65 * 1024),
@@ -40,6 +41,8 @@ class LogOptionsSuite extends AnyFunSuite {
     ("download.cache.maxSize", _.cacheMaxSize, 64 * MiB, "4m", 4 * MiB),
     ("download.cache.idleTimeout", _.cacheIdleTimeoutMs, 60000, "17s", 17000),
     ("download.diskCache.maxSize", _.diskCacheMaxSize, 1024 * MiB, "18m", 18 * MiB),
+    ("pins.maxDuration", _.pinsMaxDurationMs, 86400000, "25min", 1500000),
+    ("simulate.slowStorage", _.simulatedSlownessMs, 0, "24ms", 24),
     ("localRecovery.maxSize", _.localRecoveryMaxSize, 4096 * MiB, "23m", 23 * MiB),
     ("materialize.interval", _.materializeIntervalMs, 600000, "19s", 19000),
     ("materialize.replayCost", _.materializeReplayCost, 50, "20", 20),
@@ -113,7 +116,7 @@ class LogOptionsSuite extends AnyFunSuite {
       assert(
         error.parameters == Map("key" -> (LogOptions.Prefix + wrong), "nearest" -> (LogOptions.Prefix + nearest))
       )
-      assert(error.getMessage.contains(s"Did you mean ${LogOptions.Prefix}$nearest?"))
+      assert(error.getMessage.contains(s"the nearest one is ${LogOptions.Prefix}$nearest"))
     }
   }
 

@@ -4,10 +4,14 @@ package sparkdstl.log.coordinator
 import java.io.IOException
 import java.util.concurrent.{CountDownLatch, TimeUnit}
 
+import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.testing.Completed
+import sparkdstl.log.coordinator.view.{Pin, Pins}
 import sparkdstl.log.request.ScriptedStore.{Fail, Hang, Work}
+import sparkdstl.log.storage.Payload
+import sparkdstl.log.storage.StorageOperation.{Delete, Put, Read}
 import sparkdstl.log.transport.{SealedPart, ToDriver}
 
 /** The rounds of retention: what a run deletes of the log, and when. */
@@ -31,6 +35,15 @@ class RetentionRoundsSuite extends AnyFunSuite {
 
     def files: Seq[Long] = (0L until count.toLong).filter(batch => has(file(batch)))
 
+    /** Creates a pin, as a reader does, and returns its path. */
+    def pin(batch: Long, seconds: Long): Path = {
+      val path = new Path(location.epochs, s"$batch-$seconds-$otherRun.pin")
+      store.memory.begin(Put(path, Payload("reader\n".getBytes("UTF-8"))))
+      path
+    }
+
+    def isThere(path: Path): Boolean = store.memory.begin(Read(path, 1000)).result.value.get.isSuccess
+
     /** Moves time on until the next round may begin. */
     def pause(): Unit = timer.advance(2000)
   }
@@ -47,6 +60,22 @@ class RetentionRoundsSuite extends AnyFunSuite {
     request(0L to 349L)
     release(351)
     assert(batches == Seq(350) && files == Seq(350))
+  })
+
+  test("a round deletes a thousand data files, and the rounds at the end of a run delete all")(new Fixture(0) {
+    val many = 1000L until 3500L
+    many.foreach(of => put(file(of)))
+    answer(seal(0, 0, 0, many.map(of => SealedPart.Stored(part(of))): _*))
+    result(run.commit(0, content, Seq(0)))
+    (1L to 4L).foreach(commit)
+    release(4)
+    val lists = store.count("list")
+    store.script("delete", Fail(new IOException("no")))
+    request(Seq(0L))
+    assert(batches.contains(0L))
+    result(run.close())
+    assert(batches == (1 to 4) && !many.exists(of => has(file(of))))
+    assert(store.count("list") - lists == 1 + 3, "one round without an answer, and three at the end")
   })
 
   test("the round after a complete one is delayed for any number of purge requests")(new Fixture(9) {
@@ -113,6 +142,64 @@ class RetentionRoundsSuite extends AnyFunSuite {
     release(5)
     pause()
     assert(batches == Seq(3, 4))
+  })
+
+  test("a pin keeps what its batch needs until it is deleted")(new Fixture(6) {
+    val pinned = pin(2, 3600)
+    release(6)
+    request(0L to 4L)
+    pause()
+    assert(batches == (2 to 5) && files == (2 to 5) && run.entriesKeptByPins == 3)
+    store.memory.begin(Delete(Seq(pinned)))
+    commit(6)
+    pause()
+    assert(batches == Seq(5, 6) && run.entriesKeptByPins == 0)
+  })
+
+  test("a pin ends after its time, and is deleted")(new Fixture(6) {
+    val pinned = pin(2, 60)
+    release(6)
+    request(0L to 4L)
+    pause()
+    assert(batches == (2 to 5))
+    timer.advance(57000)
+    commit(6)
+    assert(batches == (2 to 6) && isThere(pinned))
+    timer.advance(3000)
+    commit(7)
+    assert(batches == (5 to 7) && !isThere(pinned))
+  })
+
+  test("no pin lasts longer than the maximum, whatever its name has")(new Fixture(6) {
+    pin(2, 999999999999999999L): Unit
+    release(6)
+    request(0L to 4L)
+    timer.advance(options.pinsMaxDurationMs - 1)
+    commit(6)
+    assert(batches == (2 to 6))
+    timer.advance(2001)
+    commit(7)
+    assert(batches == (5 to 7))
+  })
+
+  test("the time of a pin before the run counts, by the clock of storage") {
+    val pins = Pins().listed(Seq(Pin("a", 1, 5000, usedMillis = 2000), Pin("b", 2, 5000, usedMillis = 6000)), 4000, 0)
+    assert(pins.batches(0) == Set(1) && pins.ended(0) == Vector("b"))
+    val later = pins.listed(pins.endNanos.keys.toSeq, 4000, 1000000000)
+    assert(later.batches(1999999999) == Set(1) && later.batches(2000000000) == Set(), "listed again, it ends as before")
+  }
+
+  test("a round deletes nothing that Spark purges after the round has listed the pins")(new Fixture(6) {
+    release(6)
+    val listed = new Hang(answersLate = true)
+    store.script("list", listed)
+    request(Seq(0L))
+    pin(1, 3600): Unit
+    request(1L to 4L)
+    listed.release()
+    assert(batches == (1 to 5))
+    pause()
+    assert(batches == (1 to 5))
   })
 
   test("a purge concurrent with a commit is no rollback")(new Fixture(1) {

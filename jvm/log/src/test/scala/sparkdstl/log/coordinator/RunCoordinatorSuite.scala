@@ -59,6 +59,20 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(run.retainedBytes == entryBytes + part(1).length)
   })
 
+  test("an executor that asks first learns the lengths of all entries, of this run as well")(new RunFixture {
+    val earlier = begin(otherRun)
+    (0L to 1L).foreach(commit(earlier, _))
+    result(earlier.close())
+    val run = begin()
+    put(file(1))
+    answer(run, seal(7, 2, 0, SealedPart.Stored(part(1))))
+    result(run.commit(2, content, Seq(7)))
+    val stored = result(store.memory.begin(ListObjects(location.commits)).result)
+    val opened = answer(run, ToDriver.Open).asInstanceOf[FromDriver.Opened]
+    assert(opened.entryLengths == stored.map(of => of.path.getName.toLong -> of.length).toMap)
+    assert(opened.entryLengths.keySet == Set(0L, 1L, 2L))
+  })
+
   test("a commit waits for pending uploads and requests a flush every second")(new RunningFixture {
     answer(seal(1, 0, 0, SealedPart.Pending(5, 10)))
     val committed = run.commit(0, content, Seq(1))

@@ -3,6 +3,7 @@ package sparkdstl.log.error
 
 import java.io.IOException
 
+import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
 class CausesSuite extends AnyFunSuite {
@@ -12,5 +13,32 @@ class CausesSuite extends AnyFunSuite {
     assert(Causes.describe(new IOException(new IOException("root"))) ==
       "java.io.IOException: java.io.IOException: root")
     assert(Causes.describe(new IOException("alone")) == "java.io.IOException: alone")
+  }
+
+  test("a sentence that ends with an error's text ends once") {
+    val entry = new Path("/c/commits/1")
+    for {
+      text <- Seq("Is it down?", "It is down.", "It is down", "It is down. \n")
+      cause = new IOException(text)
+      error <- Seq(
+        ProtocolErrors.sealUnanswered(1, 1, 1, cause),
+        ProtocolErrors.materializationFailed("0/0", 1, 1, cause),
+        ProtocolErrors.commitFailed(entry, cause),
+        ProtocolErrors.commitUnknown(entry, 1, cause),
+        ProtocolErrors.unreadable(entry, cause),
+        ProtocolErrors.missingPartitions(entry, Seq("0/0"), cause),
+        ProtocolErrors.notDeleted(entry, cause),
+        ProtocolErrors.unusableBasePath(entry, cause),
+        ProtocolErrors.unusableCheckpoint(entry, cause)
+      )
+    } assert(error.getMessage.contains("down. ") && !error.getMessage.contains("?."), error.getMessage)
+  }
+
+  test("texts that Spark continues with a period do not end with one") {
+    val options = Seq(
+      LogErrors.unknownOption("spark.", "upload.timeot", "upload.timeout"),
+      LogErrors.invalidOption("spark.", "upload.numThreads", "0", "a whole number from 1 to 256")
+    )
+    options.foreach(error => assert(error.getMessage.last.isLetterOrDigit, error.getMessage))
   }
 }

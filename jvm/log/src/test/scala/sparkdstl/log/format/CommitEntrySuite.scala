@@ -39,6 +39,21 @@ class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     (version, lines.next())
   }
 
+  test("an entry that is read whole has Spark's lines as they were written, and the checksum of the batch's offsets") {
+    val offsets = Some(Checksums.of(ascii("v1\n{}")))
+    val lines = ascii(spark)
+    val content =
+      CommitEntry.encode(lines, batch, link, writer, None, Vector(someSegment), offsets = offsets).payload.toArray
+    val (index, logStart) = readEntry(content)
+    assert(index.spark.contains(SparkChecksums(Checksums.of(content, 0, logStart.toInt), offsets)))
+    (0 until logStart.toInt).foreach { at =>
+      val damaged = content.clone()
+      damaged(at) = (damaged(at) ^ 1).toByte
+      val error = intercept[DamagedLogException](readEntry(damaged))
+      assert(error.getMessage.contains("Spark's lines"))
+    }
+  }
+
   test("every entry is read back as written, and its inline parts pass verification") {
     forAll(entry) { case (batch, link, by, base, segments) =>
       val encoded = CommitEntry.encode(spark.getBytes(UTF_8), batch, link, by, base, segments)
@@ -151,9 +166,15 @@ class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   }
 
   test("an entry of stock Spark is plain") {
-    Seq(spark, spark + "\n", "v1\n{}", "v2\n{\"stateUniqueIds\":{}}", "v1", "", "v1\n{}\n\n").foreach { content =>
+    Seq(spark, spark + "\n", "v1\n{}", "v2\n{\"stateUniqueIds\":{}}", "v1\n{}\n\n").foreach { content =>
       assert(CommitEntry.inspect(file, whole(ascii(content))) == EntryInspection.Plain)
       assert(CommitEntry.entryId(file, whole(ascii(content))).isEmpty)
+    }
+  }
+
+  test("an entry without Spark's two lines is damaged: it was emptied, or cut off in the first") {
+    Seq("", "v", "v1", "v1\n", "\n{}", "x1\n{}").foreach { content =>
+      intercept[DamagedLogException](CommitEntry.inspect(file, whole(ascii(content))))
     }
   }
 

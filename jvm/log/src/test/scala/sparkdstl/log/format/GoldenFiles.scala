@@ -83,7 +83,8 @@ object GoldenFiles {
     "with-ids.entry",
     7,
     s"""{"nextBatchWatermarkMs":0,"stateUniqueIds":{"0":[["${firstId.get}"],["${secondId.get}"]]}}""",
-    Some("s3a://bucket/log ☃")
+    Some("s3a://bucket/log ☃"),
+    offsets = Some(0x9e3779b9)
   )(
     CommittedSegment(key(0, 0, "", 8, firstId), 39, inline("inline changes")),
     CommittedSegment(key(0, 0, "", 8, firstId, SegmentKind.Checksum), 39, inline("its checksum")),
@@ -113,9 +114,9 @@ object GoldenFiles {
   }
 
   /** An entry with an optional section and optional flags that no release knows. */
-  val optionalSection: Golden = remade("optional.entry", None, section = Some(13), optionalFlags = 6)
+  val optionalSection: Golden = remade("optional.entry", None, section = Some(17), optionalFlags = 6)
 
-  val requiredSection: Golden = remade("required-section.entry", Some("section 16"), section = Some(16))
+  val requiredSection: Golden = remade("required-section.entry", Some("section 18"), section = Some(18))
 
   val requiredFlag: Golden = remade("required-flag.entry", Some("flags 00000002"), requiredFlags = 2)
 
@@ -141,12 +142,13 @@ object GoldenFiles {
       batch: Long,
       json: String = """{"nextBatchWatermarkMs":0}""",
       base: Option[String] = None,
-      snapshots: Option[SnapshotList] = None
+      snapshots: Option[SnapshotList] = None,
+      offsets: Option[Int] = None
   )(segments: CommittedSegment*): Golden = {
     val id = new UUID(0xeeeeeeee00004000L, 0x8000000000000000L + batch)
     val link = EntryLink(id, Option.when(batch > 3)(new UUID(0xeeeeeeee00004000L, 0x8000000000000000L + batch - 1)))
     val spark = bytes(s"v1\n$json")
-    val encoded = CommitEntry.encode(spark, batch, link, writer, base, segments.toVector, snapshots)
+    val encoded = CommitEntry.encode(spark, batch, link, writer, base, segments.toVector, snapshots, offsets)
     // The golden files keep the software version that wrote them.
     val index = encoded.index.copy(software = Software)
     val own = encoded.payload.parts

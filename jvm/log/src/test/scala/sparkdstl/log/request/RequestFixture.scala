@@ -13,11 +13,12 @@ import sparkdstl.log.storage.OperationKind
 class RequestFixture(
     options: RequestOptions = RequestFixture.hedged,
     history: StorageHistory = new StorageHistory,
-    val timer: ManualTimer = new ManualTimer
+    val timer: ManualTimer = new ManualTimer,
+    starts: Boolean = false
 ) {
   import RequestFixture._
 
-  val requests = new Requests(options, TestRuntime(timer), new RequestMetrics, history)
+  val requests = new Requests(options, TestRuntime(timer), new RequestMetrics, history, isStarting = () => starts)
 
   final class Running(kind: RequestKind, timeoutMillis: Long) {
     val attempts = new ScriptedAttempts
@@ -57,8 +58,12 @@ object RequestFixture {
   val read: RequestKind = RequestKind(OperationKind.Read)
 
   /** A fixture with one request under way. */
-  class OneRequest(kind: RequestKind = write, timeoutMillis: Long = 600000, options: RequestOptions = hedged)
-      extends RequestFixture(options) {
+  class OneRequest(
+      kind: RequestKind = write,
+      timeoutMillis: Long = 600000,
+      options: RequestOptions = hedged,
+      starts: Boolean = false
+  ) extends RequestFixture(options, starts = starts) {
     val running: Running = run(kind, timeoutMillis)
   }
 }

@@ -9,7 +9,7 @@ import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.log.config.RetryPolicy
-import sparkdstl.log.runtime.{Cancellable, ManualTimer, TestRuntime, Timer}
+import sparkdstl.log.runtime.{Cancellable, ManualTimer, RandomSource, TestRuntime, Timer}
 import sparkdstl.log.storage.{Attempt, OperationKind}
 
 /** When attempts of a request begin and are aborted. */
@@ -27,6 +27,57 @@ class RequestsSuite extends AnyFunSuite {
     assert(timer.pending == 0 && requests.underWay == 0)
     assert(!running.attempts.isCancelled(1))
   })
+
+  test("at a start, errors that need an operator end a request within seconds") {
+    val full = new IOException("mkdir of /checkpoint: No space left on device")
+    for (isStarting <- Seq(true, false)) new OneRequest(starts = isStarting) {
+      running.attempts.fail(1, full)
+      timer.advance(500)
+      running.attempts.fail(2, full)
+      timer.advance(1000)
+      running.attempts.fail(3, full)
+      timer.advance(2000)
+      assert(running.outcome.isEmpty && running.attempts.begun == 4)
+      running.attempts.fail(4, full)
+      if (isStarting) assert(running.outcome.exists { case Outcome.Done(_) => false; case _ => true })
+      else assert(running.outcome.isEmpty)
+    }
+    new OneRequest(starts = true) {
+      (1 to 6).foreach { attempt =>
+        running.attempts.fail(attempt)
+        timer.advance(hedged.retryDelayMillis(attempt, 0.5))
+      }
+      assert(running.outcome.isEmpty, "other errors pass")
+    }
+  }
+
+  test("on storage that is slowed for a trial, each attempt begins after its delay, also a cancelled one") {
+    // The test's random numbers make 16 ms of this median.
+    new OneRequest(options = hedged.copy(slowness = Some(Latency.ofObjectStore(40)))) {
+      timer.advance(15)
+      assert(running.attempts.begun == 0)
+      timer.advance(1)
+      assert(running.attempts.begun == 1)
+      timer.advance(984)
+      requests.close()
+      assert(running.attempts.isCancelled(1) && running.attempts.begun == 1)
+      running.attempts.fail(1)
+      assert(requests.underWay == 1)
+      timer.advance(16)
+      running.attempts.succeed(2)
+      assert(requests.underWay == 0)
+    }
+  }
+
+  test("half of the delays are longer than the median, and one in a hundred longer than six times the median") {
+    val chance = new java.util.SplittableRandom(7)
+    val random = new RandomSource {
+      override def nextDouble(): Double = chance.nextDouble()
+      override def nextUuid(): java.util.UUID = fail()
+    }
+    val delays = Seq.fill(100000)(Latency.ofObjectStore(40).millis(Latency.gaussian(random))).sorted
+    assert(math.abs(delays(50000) - 40) < 1 && math.abs(delays(99000) - 240) < 12)
+  }
 
   for ((name, options) <- Seq("hedged" -> hedged, "fixed" -> fixed)) {
     test(s"$name: a slow attempt is hedged, and the first success counts")(new OneRequest(options = options) {

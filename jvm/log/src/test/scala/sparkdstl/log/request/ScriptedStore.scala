@@ -63,15 +63,16 @@ object ScriptedStore {
     }
   }
 
-  /** Takes effect and answers when [[release]]d, which another thread may do before the request. */
-  final class Hang extends Behaviour {
+  /** Takes effect and answers when [[release]]d, which another thread may do before the request; or only answers late. */
+  final class Hang(answersLate: Boolean = false) extends Behaviour {
     private var waiting = Option.empty[() => Unit]
     private var isReleased = false
     @volatile var cancelled = false
 
     override def act[T](work: () => Attempt[T]): Attempt[T] = {
       val promise = Promise[T]()
-      def answer(): Unit = promise.completeWith(work().result): Unit
+      val early = if (answersLate) Some(work().result) else None
+      def answer(): Unit = promise.completeWith(early.getOrElse(work().result)): Unit
       val mayAnswer = synchronized {
         waiting = Some(() => answer())
         isReleased

@@ -44,6 +44,22 @@ class SlowRequestsSuite extends AnyFunSuite {
     assert(lines.size == 2 && timer.pending == 0)
   }
 
+  test("an error that needs an operator is logged at once") {
+    lines.clear()
+    timer.advance(60000)
+    val attempts = run("list of /x")
+    attempts.fail(1, new IOException("mkdir", new IOException("No space left on device")))
+    assert(lines.size == 1 && lines.head.startsWith("list of /x has failed: "), lines)
+    assert(lines.head.contains("No space left on device") && lines.head.contains("until 600 s have passed"), lines)
+    timer.advance(500)
+    attempts.succeed(2)
+    val passing = run("list of /y")
+    passing.fail(1)
+    timer.advance(500)
+    passing.succeed(2)
+    assert(lines.size == 1)
+  }
+
   test("one of many slow requests is named, and the others are counted in the next line") {
     lines.clear()
     val first = (1 to 10).map(number => run(s"read of /$number"))

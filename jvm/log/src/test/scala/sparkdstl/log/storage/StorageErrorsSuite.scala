@@ -52,6 +52,14 @@ class StorageErrorsSuite extends AnyFunSuite {
     )(StorageErrors.isRetryable)
   }
 
+  test("errors that need an operator are known by their class or their words") {
+    val full = new IOException("No space left on device")
+    all(Seq(full, wrapped(full), new UnknownStoreException, new IOException("/x: Read-only file system")))(
+      StorageErrors.needsOperator
+    )
+    all(Seq(denied, new IOException("reset"), new IOException(null: String)))(!StorageErrors.needsOperator(_))
+  }
+
   test("refusals by storage are definite") {
     val refusals = Seq(taken, denied, missing, tooLong, new UnsupportedOperationException, new AttemptNotMade("none"))
     all(refusals ++ service(400, 412) :+ wrapped(new ServiceException(403)))(StorageErrors.isDefinite)

@@ -89,7 +89,8 @@ class MessageCodecSuite extends AnyFunSuite {
     Gen.zip(text, many(text)).map((FromDriver.Refused.apply _).tupled),
     Gen.oneOf(true, false).map(FromDriver.Withdrawal(_)),
     Gen.zip(many(Gen.long), many(place), Gen.long, Gen.long).map((FromDriver.Versions.apply _).tupled),
-    many(Gen.long).map(FromDriver.Unwanted(_))
+    many(Gen.long).map(FromDriver.Unwanted(_)),
+    Gen.zip(text, text).map((FromDriver.NotPlanned.apply _).tupled)
   )
 
   private val toExecutor: Gen[ToExecutor] = Gen.oneOf(

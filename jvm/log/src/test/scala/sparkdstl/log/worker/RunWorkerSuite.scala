@@ -4,7 +4,7 @@ package sparkdstl.log.worker
 import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.testing.Completed
-import sparkdstl.log.transport.{FromDriver, SnapshotPlace, ToDriver, ToExecutor}
+import sparkdstl.log.transport.{BarrierReport, FromDriver, SnapshotPlace, ToDriver, ToExecutor}
 
 class RunWorkerSuite extends AnyFunSuite {
   import Completed._
@@ -63,6 +63,21 @@ class RunWorkerSuite extends AnyFunSuite {
       assert(result(worker.versions("0/0")).isEmpty)
     }
   })
+
+  test("a worker learns the length of each entry from the seal after it, and keeps those of the newest")(
+    new WorkerFixture {
+      def seal(entry: Long, bytes: Long): Unit = {
+        val task = newTask()
+        write(task, 0, 1)
+        val sealing = task.seal()
+        answer(FromDriver.Accepted(Some(BarrierReport(entry, 0, 0, bytes, 0, 0, 0, 0, 1, 0))))
+        result(sealing)
+      }
+      (1L to 1001L).foreach(entry => seal(entry, 10 * entry))
+      assert(worker.entryLength(2).contains(20L) && worker.entryLength(1001).contains(10010L))
+      assert(worker.entryLength(1).isEmpty && worker.entryLength(1002).isEmpty)
+    }
+  )
 
   test("only registered stores are dropped, and only the registered instance unregisters a store")(new WorkerFixture {
     var dropped = Vector.empty[(String, Long)]

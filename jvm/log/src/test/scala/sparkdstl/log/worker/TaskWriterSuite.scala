@@ -3,10 +3,11 @@ package sparkdstl.log.worker
 
 import java.util.concurrent.CancellationException
 
+import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.testing.Completed
-import sparkdstl.log.error.SealRefusedException
+import sparkdstl.log.error.{FencedException, ProtocolErrors, SealRefusedException}
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import sparkdstl.log.request.ScriptedStore.{Fail, Hang}
 import sparkdstl.log.transport.{FromDriver, SealedPart, ToDriver}
@@ -145,6 +146,24 @@ class TaskWriterSuite extends AnyFunSuite {
     assert(failure(second).isInstanceOf[SealRefusedException])
     assert(withdrawals == 1)
   })
+
+  test("a task whose batch was not planned fails with the error of the plan, and discards its uploads") {
+    val error = ProtocolErrors.begunByOther(new Path("memory:/checkpoint/offsets/3"), None)
+    new Sealed(11) {
+      // The driver may have accepted the first send, and commits it never.
+      stayAway()
+      timer.advance(500)
+      answer(FromDriver.NotPlanned.of(error))
+      assert(failure(seal).isInstanceOf[FencedException])
+      assert(failure(seal).getMessage == error.getMessage)
+      assert(withdrawals == 0 && objects.isEmpty)
+    }
+    new Sealed(1) {
+      answer(FromDriver.NotPlanned.of(new IllegalStateException("closed")))
+      assert(failure(seal).getMessage.contains("[DSTL_WRITE_FAILED]"))
+      assert(failure(seal).getMessage.contains("closed"))
+    }
+  }
 
   test("a segment that ends after its task's seal is an error")(new WorkerFixture {
     val task = newTask()

@@ -262,7 +262,7 @@ final class SimStorage(server: StorageServer, client: SimProcess, maxAttempts: I
   private def found(directory: Path, deep: Boolean)(which: String => Boolean): Seq[StoredObject] =
     objects.below(directory.toString, deep).collect {
       case (path, stored) if which(path) =>
-        StoredObject(server.pathOf(path), stored.bytes.length.toLong)
+        StoredObject(server.pathOf(path), stored.bytes.length.toLong, stored.atNanos / 1000000)
     }
 
   private def ask[T](what: String)(question: => T): Attempt[T] = {

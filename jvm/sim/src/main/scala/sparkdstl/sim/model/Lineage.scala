@@ -117,12 +117,14 @@ object Names {
   val Root = "/checkpoint"
   val Commits = s"$Root/commits"
   val Offsets = s"$Root/offsets"
+  val Source = s"$Root/sources/0"
   val State = s"$Root/state"
   val Claims = s"$Root/dstl/epochs"
   val DataFiles = s"$Root/dstl/data"
 
   def commit(batch: Long): String = s"$Commits/$batch"
   def offset(batch: Long): String = s"$Offsets/$batch"
+  def sourceEntry(number: Long): String = s"$Source/$number"
   def snapshot(store: String, version: Long, id: Option[String]): String =
     s"$State/$store/$version${id.fold("")("_" + _)}.zip"
 
@@ -137,7 +139,7 @@ object Names {
     if (isDataFile(path)) Some(path.drop(DataFiles.length + 1).takeWhile(_ != '/')) else None
 
   /** Whether a path is that of a file of Spark that the log never touches. */
-  def isSparks(path: String): Boolean = path.startsWith(Offsets)
+  def isSparks(path: String): Boolean = path.startsWith(Offsets) || path.startsWith(Source)
 
   def isDriver(process: SimProcess): Boolean = process.name.endsWith("/driver")
 

@@ -52,6 +52,8 @@ final class ReferenceModel(
   // The newest snapshots after a rollback or a repair: the log below them may have been released.
   private val spareFrom = mutable.Map.empty[String, Long].withDefaultValue(0L)
   private var checked = Option.empty[Checked]
+  // A batch from which on a reader reads states.
+  private var pinned = Option.empty[Long]
 
   val stores: Vector[String] = for {
     partition <- (0 until config.partitions).toVector
@@ -158,9 +160,18 @@ final class ReferenceModel(
 
   def releasedBelow(store: String, version: Long): Unit = released(store) = math.max(released(store), version)
 
+  /** A reader has pinned a batch that Spark retains: its state and later ones stay until the pin ends, or a user deletes some. */
+  def pins(batch: Long): Unit = {
+    pinned = Some(batch)
+    checkAll(s"after batch $batch was pinned")
+  }
+
+  def unpins(): Unit = pinned = None
+
   /** A user deletes files in `act` and keeps these batches. */
   def userActs(keepBatches: Long => Boolean)(act: => Unit): Unit = {
     userActs = true
+    unpins()
     userActedAt = scheduler.nowNanos
     records.keys.filterNot(keepBatches).toVector.foreach(records.remove(_): Unit)
     act
@@ -178,6 +189,7 @@ final class ReferenceModel(
    */
   def toolBegins(process: SimProcess): Unit = {
     purgers += process
+    unpins()
     tools(process) = scheduler.nowNanos
   }
 
@@ -264,10 +276,13 @@ final class ReferenceModel(
   private def matters(change: StorageChange): Boolean = {
     val path = change.path
     val isNewer = path.startsWith(Names.Commits + "/") && change.after.nonEmpty
-    isNewer || change.before.nonEmpty && !checked.exists(of => of.covers(newest, retained) && !of.seen(path))
+    isNewer || change.before.nonEmpty && !checked.exists(of => of.covers(newest, checkedFrom) && !of.seen(path))
   }
 
-  private def retained: Vector[Long] = stores.map(retainedFrom)
+  private def checkedFrom: Vector[Long] = stores.map(checkedFrom)
+
+  private def checkedFrom(store: String): Long =
+    pinned.fold(retainedFrom(store))(batch => math.min(batch + 1, retainedFrom(store)))
 
   private def isCommittedSinceUserActed(batch: Long): Boolean =
     records.get(batch).exists(_.atNanos > userActedAt)
@@ -279,14 +294,14 @@ final class ReferenceModel(
   def checkAll(when: => String): Unit = if (verdict.violation.isEmpty && !undecidable) {
     reader.forgetList()
     val seen = objects.seenBy(checkVersions(when))
-    checked = Some(Checked(newest, retained, seen))
+    checked = Some(Checked(newest, checkedFrom, seen))
   }
 
   private def checkVersions(when: => String): Unit = {
     stores.foreach { store =>
       val standing = rebuilder(store)
       var version = newest + 1
-      while (version >= retainedFrom(store) && version > 0) {
+      while (version >= checkedFrom(store) && version > 0) {
         records.get(version - 1).foreach { record =>
           check(version, record, standing).foreach { problem =>
             verdict.violate(s"version $version of $store, committed by ${record.intent.who}, $problem, $when")
@@ -296,7 +311,7 @@ final class ReferenceModel(
       }
       if (config.logsSnapshots && replaced.isEmpty && damaged.isEmpty) checkSpare(store, when)
     }
-    val oldest = retained.max
+    val oldest = stores.map(retainedFrom).max
     if (oldest > 0 && oldest <= newest) records.get(oldest - 1).foreach { record =>
       stores.foreach { store =>
         check(oldest, record, rebuilder(store, upTo = oldest - 1)).foreach { problem =>

@@ -56,7 +56,7 @@ final class Application(val name: String, world: World) extends TaskLauncher {
     begunAt = world.scheduler.nowNanos
     val id = RunId(Names.Root, chance.nextUuid())
     val inlineShare = environment.options.inlineMaxBatchSize / world.config.partitions
-    val log = new DriverLog(environment, id, executorLink, inlineShare, world.verdict.violate(_))
+    val log = new DriverLog(environment, id, executorLink, inlineShare, world.plans, world.verdict.violate(_))
     val started =
       new SparkQuery(s"$name run $runNumber", id.run, batches, lingerMillis, world, driver, files, log, this)
     verdict.note(s"${started.name} begins (${id.run})")

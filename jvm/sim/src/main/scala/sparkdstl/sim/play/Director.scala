@@ -17,6 +17,7 @@ final class Director(world: World, chance: Chance) {
   private val stock = new StockSpark(world, chance)
   private val user = new User(world, stock, chance)
   private val damage = new Damage(world, chance)
+  private val reader = new PinningReader(world, chance)
   private var applications = Vector.empty[Application]
   private var everStarted = Vector.empty[Application]
   private var wild = true
@@ -119,6 +120,7 @@ final class Director(world: World, chance: Chance) {
     if (chance.happens(faults(FaultKind.EntryDamaged))) damage.entry()
     if (chance.happens(faults(FaultKind.DataFileDamaged))) damage.dataFile()
     if (chance.happens(faults(FaultKind.SnapshotLost))) damage.snapshotFile()
+    if (reader.mayPin && now(FaultKind.ReaderPins)) reader.pin()
     if (live.size == 1 && chance.happens(faults(FaultKind.NewestDeleted))) user.deleteNewest(application)
     if (now(FaultKind.DriverCrash)) crash(application)
   }
@@ -165,6 +167,7 @@ final class Director(world: World, chance: Chance) {
     }
     faults.calmDown(leave = left)
     damage.restoreAll()
+    reader.unpin()
     val survivor = running.find(a => !a.driver.isPaused && chance.happens(0.5))
     applications.foreach(a => if (!survivor.contains(a)) a.crash())
     world.ending.begin(survivor)

@@ -33,6 +33,8 @@ private[play] final class User(world: World, stock: StockSpark, chance: Chance) 
     } else if (faults.strikes(FaultKind.StockBatches, chance)) {
       stopAll(None)
       acts += 1
+      // Spark deletes plain changelogs, whatever is pinned.
+      model.unpins()
       (1 to chance.between(1, 3)).foreach(_ => stock.batch(model.newest + 1, withSnapshot = false))
       Future.unit
     } else if (

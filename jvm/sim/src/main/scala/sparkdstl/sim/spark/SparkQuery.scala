@@ -12,7 +12,7 @@ import sparkdstl.log.coordinator.ownership.ListedBatches
 import sparkdstl.log.error.DstlException
 import sparkdstl.log.format.LogLayout
 import sparkdstl.sim.machines.SimProcess
-import sparkdstl.sim.model.{CommitContent, Names}
+import sparkdstl.sim.model.{CommitContent, Names, PlanOracle}
 import sparkdstl.sim.wiring.DriverLog
 import sparkdstl.sim.world.FaultKind
 
@@ -46,6 +46,8 @@ final class SparkQuery(
   private var restMillis = 0.0
   // Those that existed at the start of the run.
   private var begunBatches = Set.empty[Long]
+  // The newest entry of the source that exists or is being written; -1 if there is none.
+  private var newestEntry = -1L
 
   private val over = Promise[Unit]()
 
@@ -57,6 +59,8 @@ final class SparkQuery(
     model.runBegins(name, run)
     val ended = for {
       listed <- interruptible(watch("opening the log", log.open()))
+      entries <- interruptible(watch("listing the source's entries", files.list(Names.Source)))
+      _ = newestEntry = entries.flatMap(Names.batchOf).maxOption.getOrElse(-1L)
       _ <- batchesFrom(firstBatch(listed))
     } yield ()
     ended.onComplete { result =>
@@ -117,14 +121,23 @@ final class SparkQuery(
   }
 
   /**
-   * Writes `offsets/N` unless an earlier run has, and returns whether one has; the content distinguishes two queries that
-   * both write it.
+   * Writes `offsets/N` unless an earlier run has, and returns whether one has. If the source has new input, it writes an entry
+   * first. Tasks may begin before the writes end.
    */
   private def planned(batch: Long): Future[Boolean] =
     if (begunBatches(batch)) Future.successful(true)
-    else files.create(Names.offset(batch), s"$name plans $batch".getBytes(UTF_8)).map(_ => false).recoverWith {
-      case e: IOException =>
-        Future.failed(new IOException(s"offsets/$batch: multiple queries use this checkpoint, or $e"))
+    else {
+      val overlaps = config.overlapsOffsets && log.mayPlanAhead
+      if (overlaps) reach.met("offsets-overlap-tasks")
+      def written(what: String, write: Future[Unit]) = if (overlaps) Future.unit else watch(s"writing $what", write)
+      for {
+        _ <- if (chance.happens(0.5)) {
+          newestEntry += 1
+          written("a source's entry", log.planSource(newestEntry, s"$name reads $newestEntry".getBytes(UTF_8)))
+        } else Future.unit
+        content = PlanOracle.content(name, batch, Some(newestEntry).filter(_ >= 0))
+        _ <- written(s"offsets/$batch", log.planOffsets(batch, content))
+      } yield false
     }
 
   private def idsBefore(batch: Long): Future[Map[String, String]] =
@@ -184,8 +197,9 @@ final class SparkQuery(
           if (from > 0) Future.successful(from until threshold) else log.batches().map(_.filter(_ < threshold))
         for {
           batches <- wanted
-          _ <- batches.foldLeft(Future.unit)((before, b) => before.flatMap(_ => watch(s"deleting $b", log.delete(b))))
+          // In Spark's order: readers conclude from `offsets/N` that the deletion of `commits/N` is not requested yet.
           _ <- files.delete(batches.map(Names.offset))
+          _ <- batches.foldLeft(Future.unit)((before, b) => before.flatMap(_ => watch(s"deleting $b", log.delete(b))))
         } yield ()
       }
       if (faults.strikes(FaultKind.LatePurge, chance)) {

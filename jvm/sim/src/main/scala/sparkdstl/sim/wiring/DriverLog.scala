@@ -3,16 +3,22 @@ package sparkdstl.sim.wiring
 
 import scala.concurrent.{ExecutionContext, Future}
 
+import org.apache.hadoop.fs.Path
+
 import sparkdstl.log.coordinator.{DriverResources, RunCoordinator, RunFactory, RunSetup, Views}
 import sparkdstl.log.coordinator.ownership.ListedBatches
+import sparkdstl.log.error.ProtocolErrors
+import sparkdstl.log.request.Creation
+import sparkdstl.log.storage.Payload
 import sparkdstl.log.storage.StorageOperation.Read
 import sparkdstl.log.transport.{ExecutorLink, FromDriver, RunId, SealedPart, ToDriver}
-import sparkdstl.sim.model.CommitContent
+import sparkdstl.sim.model.{CommitContent, Names, PlanOracle}
 
 /**
  * A run of a query on its driver, wired like the adapter to Spark.
  *
  * @param inlineShare the number of bytes that a task may seal inline
+ * @param plans checks when seals are accepted
  * @param violate reports a violation
  */
 final class DriverLog(
@@ -20,6 +26,7 @@ final class DriverLog(
     run: RunId,
     executors: ExecutorLink,
     inlineShare: Long,
+    plans: PlanOracle,
     violate: String => Unit
 ) {
   import environment.runtime
@@ -62,14 +69,43 @@ final class DriverLog(
     }
     val hasEnded = coordinator.exists(!_.isAtWork)
     environment.runs.answer(executor, run, message).map { answer =>
-      if (hasEnded && answer.isInstanceOf[FromDriver.Accepted])
-        violate(s"run ${run.run} takes a seal although it has ended")
+      (message, answer) match {
+        case (seal: ToDriver.Seal, _: FromDriver.Accepted) =>
+          if (hasEnded) violate(s"run ${run.run} takes a seal although it has ended")
+          plans.accepted(s"run ${run.run}", seal.batch)
+        case _ =>
+      }
       answer
     }(environment.inline)
   }
 
   /** Whether the run coordinates its query. */
   def hasBegun: Boolean = coordinator.nonEmpty
+
+  /** Whether the next batch's tasks may run while its offsets are written. */
+  def mayPlanAhead: Boolean = coordinator.exists(_.mayPlanAhead)
+
+  /** Begins the write of the source's entry, which the next batch's offsets name. */
+  def planSource(number: Long, content: Array[Byte]): Future[Unit] = {
+    val entry = new Path(Names.sourceEntry(number))
+    coordinator.get.plans.source(entry, content)(create(entry, content)(ProtocolErrors.sourceTakenByOther(entry, None)))
+  }
+
+  /** Begins the write of the batch's offsets. */
+  def planOffsets(batch: Long, content: Array[Byte]): Future[Unit] = {
+    val entry = new Path(Names.offset(batch))
+    coordinator.get.plans.offsets(batch, entry, content)(
+      create(entry, content)(ProtocolErrors.begunByOther(entry, None))
+    )
+  }
+
+  /** As the adapter creates plain files. */
+  private def create(file: Path, content: Array[Byte])(taken: => Throwable): Future[Unit] =
+    storage.checkpoint.create(file, Payload(content), storage.timeoutMillis)(_.bytes.sameElements(content))
+      .flatMap(_.ofWrite(file, storage.timeoutMillis)).flatMap {
+        case Creation.Ours => Future.unit
+        case _: Creation.Taken => Future.failed(taken)
+      }
 
   /** Whether tasks have sealed changes of the batch; false if Spark ran no task because the sink has the batch. */
   def hasSeals(batch: Long): Boolean = coordinator.get.hasSeals(batch)

@@ -14,6 +14,8 @@ object Branches {
     "seal-of-a-stale-state" -> "a seal's changes are based on a state that was not committed",
     "seal-of-a-withdrawn-attempt" -> "a seal comes after its withdrawal",
     "seal-lacks-files" -> "a snapshot that is part of a commit names files that were released",
+    "offsets-overlap-tasks" -> "a batch's tasks run while its offsets are written",
+    "seal-of-an-unplanned-batch" -> "a seal's batch is not planned: a write of its plan has failed",
     "run-superseded" -> "an executor sends a message to a replaced run",
     "withdrawn" -> "an attempt is withdrawn before its batch is closed",
     "withdrawal-comes-late" -> "an attempt is withdrawn that may be committed",
@@ -43,6 +45,8 @@ object Branches {
     "pause-outlives-retention" -> "a paused run resumes after others have committed more batches than Spark retains",
     "rollback-while-the-application-lives" -> "a user rolls back, and the application begins another run",
     "purge-in-the-order-of-a-listing" -> "a tool purges all entries, not in their order",
+    "batch-pinned" -> "a reader pins a batch",
+    "pin-comes-too-late" -> "Spark purges a batch while a reader pins it",
     "request-hedged" -> "a request gets a second attempt because the first is slow",
     "hedge-wins" -> "the second attempt answers first",
     "request-retried" -> "a request is tried again after an error",
@@ -67,7 +71,11 @@ object Branches {
     "DSTL_READ_FAILED",
     "DSTL_REQUEST_TIMEOUT",
     "DSTL_DAMAGED_LOG",
-    "DSTL_MISSING_LOG_OBJECT"
+    "DSTL_MISSING_LOG_OBJECT",
+    "DSTL_FENCED",
+    "DSTL_WRITE_FAILED",
+    "DSTL_COMMIT_UNKNOWN",
+    "DSTL_RUN_ENDED"
   ).map(condition => s"task fails with $condition" -> "an error that a task ends with") ++ Vector(
     "DSTL_LOST_CHANGES",
     "DSTL_COMMIT_TIMEOUT",
@@ -101,6 +109,10 @@ object Branches {
     "task fails with DSTL_READ_FAILED",
     "task fails with DSTL_REQUEST_TIMEOUT",
     "task fails with DSTL_MISSING_LOG_OBJECT",
+    "task fails with DSTL_FENCED",
+    "task fails with DSTL_WRITE_FAILED",
+    "task fails with DSTL_COMMIT_UNKNOWN",
+    "task fails with DSTL_RUN_ENDED",
     "run ends with DSTL_COMMIT_TIMEOUT",
     "run ends with DSTL_WRITE_FAILED",
     "run ends with DSTL_RUN_ENDED",
@@ -141,6 +153,7 @@ object Branches {
       else if (reason.contains("is closed")) Some("seal-of-a-closed-batch")
       else if (reason.contains("data files")) Some("seal-lacks-files")
       else None
+    case (_: ToDriver.Seal, _: FromDriver.NotPlanned) => Some("seal-of-an-unplanned-batch")
     case (_, FromDriver.Superseded) => Some("run-superseded")
     case (_: ToDriver.Withdraw, FromDriver.Withdrawal(late)) =>
       Some(if (late) "withdrawal-comes-late" else "withdrawn")

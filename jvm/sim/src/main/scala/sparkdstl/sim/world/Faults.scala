@@ -60,6 +60,7 @@ object FaultKind {
   case object DataFileDamaged extends FaultKind(0.06)
   case object SnapshotLost extends FaultKind(0.1)
   case object NewestDeleted extends FaultKind(0.02)
+  case object ReaderPins extends FaultKind(0.1)
 
   // Per process.
   case object ClockDrift extends FaultKind(0.3)
@@ -112,6 +113,7 @@ object FaultKind {
     DataFileDamaged,
     SnapshotLost,
     NewestDeleted,
+    ReaderPins,
     SinkSkips,
     Rollback,
     PurgeAllCommits,

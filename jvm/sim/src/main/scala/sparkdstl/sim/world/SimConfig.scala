@@ -32,6 +32,7 @@ object StorageKind {
  * @param firstBatch the first batch with the log; stock Spark has written the batches before it
  * @param batches the number of batches that are committed before the faults end
  * @param shortRuns whether the query commits one or two batches per run
+ * @param overlapsOffsets whether tasks may run while the offsets of their batch are written
  * @param logsSnapshots whether snapshots are in the log; if not they are files, as with stock Spark's provider name
  */
 final case class SimConfig(
@@ -46,6 +47,7 @@ final case class SimConfig(
     batches: Int,
     shortRuns: Boolean,
     logsSnapshots: Boolean,
+    overlapsOffsets: Boolean,
     constants: SimConstants,
     rates: Map[FaultKind, Double]
 ) {
@@ -72,6 +74,7 @@ final case class SimConfig(
     s"seed $seed: $storage, checkpoint format $checkpointFormat, $partitions partition(s) of $storesPerTask store(s), " +
       s"$executors executor(s), $batchesToRetain batches retained, $batches batches from $firstBatch on" +
       (if (shortRuns) ", short runs" else "") + (if (logsSnapshots) "" else ", plain snapshots") +
+      (if (overlapsOffsets) "" else ", offsets first") +
       (if (constants == SimConstants.Usual) "" else s", $constants") + ", faults: " +
       (if (rates.isEmpty) "none"
        else FaultKind.all.collect { case k if rates.contains(k) => f"$k ${rates(k)}%.3f" }.mkString(", "))
@@ -97,6 +100,7 @@ object SimConfig {
       chance.between(4, 14),
       chance.happens(0.2),
       chance.happens(0.8),
+      chance.fork("offsets").happens(0.8),
       SimConstants.draw(chance.fork("constants")),
       rates.toMap
     )

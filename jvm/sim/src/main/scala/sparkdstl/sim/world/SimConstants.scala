@@ -87,7 +87,7 @@ object SimConstants {
     SimConstants(
       options.foldLeft(Usual.options)((all, change) => if (chance.happens(share)) change(all) else all),
       RunLimits(
-        RetentionLimits(some(100, 1, 2), some(10, 1)),
+        RetentionLimits(some(100, 1, 2), some(10, 1), some(1000, 3)),
         some(64L, 1L, 2L, 5L),
         some(Usual.limits.fencingRuns, 12, 20),
         some(256L * 1024, 1L, 150L),

@@ -5,7 +5,7 @@ import scala.collection.mutable
 import scala.concurrent.{ExecutionContext, Future}
 
 import sparkdstl.sim.machines._
-import sparkdstl.sim.model.{ReferenceModel, RetentionOracle, StorageReader}
+import sparkdstl.sim.model.{PlanOracle, ReferenceModel, RetentionOracle, StorageReader}
 import sparkdstl.sim.play.{Director, Ending}
 import sparkdstl.sim.spark.ExecutorSetting
 import sparkdstl.sim.wiring.ProcessEnvironment
@@ -48,7 +48,11 @@ final class World(val config: SimConfig, keepSchedule: Boolean) extends Executor
   val network = new SimNetwork(root.fork("network"), faults, wire)
   private val reader = new StorageReader
   val model = new ReferenceModel(config, objects, reader, scheduler, verdict, reach)
-  objects.watch(model.changed)
+  val plans = new PlanOracle(verdict)
+  objects.watch { change =>
+    model.changed(change)
+    plans.changed(change)
+  }
   private val disks = mutable.Map.empty[Int, SimDisk]
   private val environments = mutable.ArrayBuffer.empty[ProcessEnvironment]
   val director = new Director(this, root.fork("director"))

@@ -3,13 +3,14 @@ package sparkdstl.log.coordinator.ownership
 
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.UUID
+import java.util.concurrent.TimeUnit
 
 import scala.concurrent.{ExecutionContext, Future}
 import scala.util.Success
 
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.coordinator.view.{Claim, GuardedState, ListedClaims, RunState}
+import sparkdstl.log.coordinator.view.{Claim, GuardedState, ListedClaims, Pin, RunState}
 import sparkdstl.log.format.LogLayout
 import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.storage.StorageOperation.{ListObjects, Read}
@@ -19,8 +20,14 @@ private[coordinator] final class Claims(storage: QueryStorage, state: GuardedSta
   import storage.location
   private implicit val executor: ExecutionContext = storage.runtime.executor
 
-  /** The entries that the claims on storage fence; see [[ListedClaims.fences]]. Fails if a claim cannot be read. */
-  def fences(): Future[Set[Long]] = read().map { case (listed, of) => listed.fences(of.claims, of.view.epoch) }
+  /**
+   * The entries that the claims on storage fence, see [[ListedClaims.fences]], and the pins there. Fails if a claim cannot be read.
+   */
+  def fencesAndPins(): Future[(Set[Long], Vector[Pin])] =
+    read().map { case (listed, of) => (listed.fences(of.claims, of.view.epoch), listed.pins) }
+
+  /** Deletes pins, by their names. */
+  def deletePins(names: Seq[String]): Future[Unit] = storage.delete(Nil, names.map(new Path(location.epochs, _)))
 
   /** Deletes obsolete claims, and objects that trials of exclusive creation have left. */
   def deleteObsolete(): Future[Unit] = read().flatMap { case (listed, of) =>
@@ -34,7 +41,7 @@ private[coordinator] final class Claims(storage: QueryStorage, state: GuardedSta
   /** The listed names, and the state with the claims that were read. */
   private def read(): Future[(ListedClaims, RunState)] =
     for {
-      listed <- Claims.list(storage)
+      listed <- Claims.list(storage, Some(state.get.view.epoch))
       unknown = listed.claimed.filterNot(state.get.claims.contains)
       found <- Future.sequence(unknown.map(epoch => Claims.read(storage, epoch).map(epoch -> _)))
     } yield (
@@ -57,25 +64,41 @@ object Claims {
     storage.create(new Path(storage.location.epochs, LogLayout.endOfEpoch(epoch)), EndMark)
       .transform(_ => Success(()))(storage.runtime.executor)
 
-  /** Run and host of the newest claim, for the error of a fenced driver; None if they are unknown. Never fails. */
-  def newest(storage: QueryStorage): Future[Option[(UUID, String)]] = {
+  /**
+   * Run and host of the newest claim of another run than `own`, for the error of a fenced driver; None if they are unknown. Never
+   * fails.
+   */
+  def newestOther(storage: QueryStorage, own: UUID): Future[Option[(UUID, String)]] = {
     implicit val executor: ExecutionContext = storage.runtime.executor
-    val newest = for {
-      listed <- list(storage)
-      claim <- read(storage, listed.claimed.max)
-    } yield claim.map(of => of.run -> of.host)
-    newest.recover { case _ => None }
+    def firstIn(epochs: List[Long]): Future[Option[Claim]] = epochs match {
+      case Nil => Future.successful(None)
+      case epoch :: older => read(storage, epoch).flatMap {
+          case Some(claim) if claim.run != own => Future.successful(Some(claim))
+          case _ => firstIn(older)
+        }
+    }
+    list(storage).flatMap(listed => firstIn(listed.claimed.sorted.reverse.toList)).map(_.map(of => of.run -> of.host))
+      .recover { case _ => None }
   }
 
-  private[ownership] def list(storage: QueryStorage): Future[ListedClaims] = {
+  /** @param own the epoch of the run, once it has claimed one */
+  private[ownership] def list(storage: QueryStorage, own: Option[Long] = None): Future[ListedClaims] = {
     implicit val executor: ExecutionContext = storage.runtime.executor
     storage.checkpoint.run(ListObjects(storage.location.epochs), storage.timeoutMillis).flatMap(_.asFuture).map {
       objects =>
+        val written = objects.iterator.map(of => of.path.getName -> of.writtenMillis).toMap
         val names = objects.iterator.map(_.path.getName).toVector
+        val claimedMillis = own.flatMap(epoch => written.get(epoch.toString)).getOrElse(0L)
         ListedClaims(
           names.flatMap(LogLayout.parseEpoch),
           names.flatMap(LogLayout.parseEndOfEpoch).toSet,
-          names.flatMap(name => LogLayout.parseTrial(name).map(_ -> name))
+          names.flatMap(name => LogLayout.parseTrial(name).map(_ -> name)),
+          for (name <- names; (batch, seconds) <- LogLayout.parsePin(name)) yield Pin(
+            name,
+            batch,
+            TimeUnit.SECONDS.toMillis(seconds),
+            math.max(0L, claimedMillis - written(name))
+          )
         )
     }
   }

@@ -14,7 +14,14 @@ import sparkdstl.log.storage.StorageOperation.ListObjects
 import sparkdstl.log.storage.StoredObject
 
 /** The listings of `commits` and `offsets` after a claim, which decide the run's next batch. */
-final case class ListedBatches(commits: Seq[StoredObject], offsets: Seq[StoredObject])
+final case class ListedBatches(commits: Seq[StoredObject], offsets: Seq[StoredObject]) {
+
+  /** Spark reads the newest two entries of `offsets`, and runs a batch again that it takes for the newest. */
+  private[coordinator] def missingOffsets(committed: Long): Option[Long] = {
+    val begun = LogLayout.batchesIn(offsets)
+    Seq(committed, begun.lastOption.getOrElse(-1L) - 1).find(batch => batch >= 0 && !begun.contains(batch))
+  }
+}
 
 /** A claimed epoch by its claim, with the newest commit entry, and whether storage creates exclusively, according to a trial. */
 private[coordinator] final case class ClaimedEpoch(

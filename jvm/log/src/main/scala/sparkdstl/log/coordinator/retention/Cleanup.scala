@@ -31,11 +31,11 @@ private[coordinator] final class Cleanup(
       gone
     }
 
-  def lastRound(): Future[Unit] =
+  def lastRounds(): Future[Unit] =
     for {
-      _ <- rounds.underWay
+      _ <- rounds.whenIdle
       _ = rounds.request()
-      _ <- rounds.underWay
+      _ <- rounds.whenIdle
     } yield ()
 
   /** Marks the claim of the run as ended, unless the outcome of its last commit is unknown. */

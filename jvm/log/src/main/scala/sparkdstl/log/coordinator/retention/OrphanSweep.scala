@@ -85,14 +85,14 @@ private[coordinator] final class OrphanSweep(
       others = published.filter(isOfLowerEpoch)
       named <- if (others.isEmpty) Future.successful(Set.empty[String]) else namedFiles()
       view = state.get.view
-    } yield others.map(_.path).filterNot(path => named(nameOf(path)) || view.files.isNamed(nameOf(path))).toVector ++
+    } yield others.map(_.path).filterNot { path =>
+      val name = LogLayout.nameOf(path)
+      named(name) || view.files.isNamed(name)
+    }.toVector ++
       unpublished.filter(isOfLowerEpoch).map(_.path)
 
   private def isOfLowerEpoch(stored: StoredObject): Boolean =
     LogLayout.parseDataDirectory(stored.path.getParent.getName).exists { case (of, _) => of < state.get.view.epoch }
-
-  private def nameOf(path: Path): String =
-    s"${LogLayout.DataDirectory}/${path.getParent.getName}/${path.getName}"
 
   /**
    * The data files that the entries on storage name; `known` are those of entries that were read before. If an entry in the
@@ -104,10 +104,8 @@ private[coordinator] final class OrphanSweep(
       objects <- storage.entries()
       batches = LogLayout.batchesIn(objects)
       lengths = LogLayout.bytesIn(objects)
-      read <- batches.filterNot(known.contains).grouped(EntryReader.AtOnce).foldLeft(Future.successful(known)) {
-        (before, some) =>
-          before.flatMap(all => Future.traverse(some)(batch => filesOf(batch, lengths(batch))).map(all ++ _.flatten))
-      }
+      found <- EntryReader.fewAtOnce(batches.filterNot(known.contains))(batch => filesOf(batch, lengths(batch)))
+      read = known ++ found
       named <-
         if (batches.forall(read.contains)) Future.successful(read.valuesIterator.flatten.toSet) else namedFiles(read)
     } yield named

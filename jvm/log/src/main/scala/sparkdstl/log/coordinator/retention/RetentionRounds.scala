@@ -19,9 +19,10 @@ import sparkdstl.log.request.QueryStorage
 /**
  * Deletes the entries and data files that [[RetentionPlan]] names, in the background: one round at a time, of bounded size.
  *
- * A round first lists the claims of other runs, so that entries which fence a paused run stay. A round that completes all work
- * is followed by a pause, so that a query with quick batches does not list for each of them. A later round retries failed
- * deletions; `failures` counts rounds that failed.
+ * A round first lists the claims of other runs, so that entries which fence a paused run stay, and the pins of readers. It deletes
+ * only what Spark has purged before: a pin holds if Spark had not purged its batch when it was created. A round that completes all
+ * work is followed by a pause, so that a query with quick batches does not list for each of them. A later round retries failed
+ * deletions; `failures` counts rounds that failed. Pins last `pinMaxMillis` at most.
  */
 private[coordinator] final class RetentionRounds(
     storage: QueryStorage,
@@ -30,6 +31,7 @@ private[coordinator] final class RetentionRounds(
     entries: EntryReader,
     claims: Claims,
     limits: RetentionLimits,
+    pinMaxMillis: Long,
     failures: Counter
 ) {
   import RetentionRounds._
@@ -57,9 +59,9 @@ private[coordinator] final class RetentionRounds(
     }
   }
 
-  /** Completes at the end of the current round. */
-  def underWay: Future[Unit] = state.get.round match {
-    case RoundState.UnderWay(ended) => ended
+  /** Completes when no round is under way. */
+  def whenIdle: Future[Unit] = state.get.round match {
+    case RoundState.UnderWay(ended) => ended.flatMap(_ => whenIdle)
     case _ => Future.unit
   }
 
@@ -73,7 +75,6 @@ private[coordinator] final class RetentionRounds(
         val pause = TimeUnit.MILLISECONDS.toNanos(if (pauses) PauseMillis else 0)
         of.copy(round = RoundState.Idle(runtime.timer.nowNanos + pause))
       }: Unit
-      ended.success(())
       result match {
         case Success(ending) => if (ending == Progress) request()
         case Failure(error) =>
@@ -83,44 +84,53 @@ private[coordinator] final class RetentionRounds(
             error
           )
       }
+      ended.success(())
     }
   }
 
-  private def round(): Future[RoundEnd] =
-    if (!hasWork(state.get.view)) Future.successful(NoWork)
+  private def round(): Future[RoundEnd] = {
+    val before = state.get.view
+    if (!hasWork(before)) Future.successful(NoWork)
     else for {
-      _ <- refresh()
-      plan = RetentionPlan.of(state.get.view, limits)
+      endedPins <- refresh()
+      plan = RetentionPlan.of(state.get.view.asPurgedIn(before), limits)
       unreadable <- readAll(plan.read)
       delete = plan.delete.filterNot(unreadable)
-      files = state.change(_.releaseWith(delete)).unneeded
+      unneeded = state.change(_.releaseWith(delete)).unneeded
+      // If the run dies before it deletes the others, which no entry names any more, the sweep of a later run finds them.
+      files = unneeded.take(limits.files)
       _ <- if (state.get.mayDelete) deleter.delete(files, delete) else Future.unit
+      _ <- claims.deletePins(endedPins)
     } yield {
       state.change(_.deleted(delete).filesDeleted(files)): Unit
       val left = hasWork(state.get.view)
-      if (left && (delete.nonEmpty || plan.read.exists(!unreadable(_)))) Progress else Done
+      val isPart = delete.nonEmpty || files.size < unneeded.size || plan.read.exists(!unreadable(_))
+      if (left && isPart) Progress else Done
     }
+  }
 
-  /** Updates the view with the changes of other runs: their claims, and their remaining entries. */
-  private def refresh(): Future[Unit] = {
+  /** Updates the view with what others have changed: claims, pins, and remaining entries. Returns the names of ended pins. */
+  private def refresh(): Future[Vector[String]] = {
     val hasForeign = state.get.view.hasForeign
     for {
-      fences <- claims.fences()
+      (fences, pins) <- claims.fencesAndPins()
       there <- if (hasForeign) storage.batches().map(Some(_)) else Future.successful(None)
-    } yield state.change { view =>
-      val fenced = view.fencedAt(fences)
-      there.fold(fenced)(batches => fenced.seenOnStorage(batches.toSet))
-    }: Unit
+    } yield {
+      val now = runtime.timer.nowNanos
+      state.update { of =>
+        val listed = of.pins.listed(pins, pinMaxMillis, now)
+        val kept = of.view.fencedAt(fences).pinnedAt(listed.batches(now))
+        of.copy(view = there.fold(kept)(batches => kept.seenOnStorage(batches.toSet)), pins = listed)
+      }.pins.ended(now)
+    }
   }
 
   /** Reads entries, a few at a time, and returns those that could not be read. */
   private def readAll(batches: Vector[Long]): Future[Set[Long]] =
-    batches.grouped(EntryReader.AtOnce).foldLeft(Future.successful(Set.empty[Long])) { (before, some) =>
-      before.flatMap(failed => Future.sequence(some.map(read)).map(failed ++ _.flatten))
-    }
+    EntryReader.fewAtOnce(batches)(read).map(_.toSet)
 
   private def read(batch: Long): Future[Option[Long]] =
-    entries.read(batch, state.get.view.listedLength(batch)).transform {
+    entries.read(batch, state.get.view.lengthOf(batch)).transform {
       case Success(found) =>
         state.change(_.read(batch, found)): Unit
         Success(None)
@@ -136,7 +146,9 @@ private[coordinator] final class RetentionRounds(
   /** A cheap check before [[hasWork]], which examines each store. */
   private def mayHaveWork(view: LogView): Boolean = view.unneeded.nonEmpty || view.requested.exists(!view.fences(_))
 
-  private def hasWork(view: LogView): Boolean = view.unneeded.nonEmpty || !RetentionPlan.of(view, limits).isEmpty
+  /** Whether a round may delete something. Pins do not count: only a round can see that one has ended. */
+  private def hasWork(view: LogView): Boolean =
+    view.unneeded.nonEmpty || !RetentionPlan.of(view.pinnedAt(Set.empty), limits).isEmpty
 }
 
 private object RetentionRounds {

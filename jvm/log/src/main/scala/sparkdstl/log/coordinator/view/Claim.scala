@@ -33,13 +33,14 @@ object Claim {
 }
 
 /**
- * The objects in the directory of claims: the claimed epochs, those whose runs have ended without requests under way, and
- * epoch and name of each object of a trial of exclusive creation.
+ * The objects in the directory of claims: the claimed epochs, those whose runs have ended without requests under way, epoch and
+ * name of each object of a trial of exclusive creation, and the pins of readers.
  */
 private[coordinator] final case class ListedClaims(
     claimed: Vector[Long],
     ended: Set[Long],
-    trials: Vector[(Long, String)]
+    trials: Vector[(Long, String)],
+    pins: Vector[Pin]
 ) {
 
   /**

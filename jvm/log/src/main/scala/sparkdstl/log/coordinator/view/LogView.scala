@@ -8,21 +8,24 @@ import scala.collection.immutable.{TreeMap, TreeSet}
 import sparkdstl.log.format.{HeldSnapshot, LogFileIndex, SnapshotList}
 import sparkdstl.log.read.EntryFound
 
-/** The state of one commit entry in the view; `bytes` is its size, for an entry of this run with its changes in data files. */
+/** The state of one commit entry in the view, and its length; `bytes` includes its changes in data files, if they are known. */
 private[coordinator] sealed trait EntryState {
-  def bytes: Long
+  def length: Long
+  def bytes: Long = length
 }
 
 private[coordinator] object EntryState {
 
   /** Listed at the start of the run, but not read. */
-  final case class Unread(bytes: Long) extends EntryState
+  final case class Unread(length: Long) extends EntryState
 
   /** An entry without segments: stock Spark wrote it, or its batch had no stateful operator. */
-  final case class Plain(bytes: Long) extends EntryState
+  final case class Plain(length: Long) extends EntryState
 
   /** An entry with segments; [[FileNames]] holds the data files that it names. */
-  final case class Logged(bytes: Long) extends EntryState
+  final case class Logged(length: Long, inFiles: Long = 0L) extends EntryState {
+    override def bytes: Long = length + inFiles
+  }
 }
 
 /**
@@ -38,6 +41,7 @@ private[coordinator] object EntryState {
  * @param snapshots None until the snapshots that existed at the start were listed
  * @param unneeded data files that were released for deletion and may still be on storage
  * @param fences batches whose entries stay because a paused run may try to create them; see [[Claim]]
+ * @param pinned batches that readers have pinned: what they need stays as if Spark retained them
  * @param ownFrom the first batch that this run has committed
  */
 private[coordinator] final case class LogView private (
@@ -51,6 +55,7 @@ private[coordinator] final case class LogView private (
     files: FileNames = FileNames.empty,
     unneeded: Set[String] = Set.empty,
     fences: Set[Long] = Set.empty,
+    pinned: Set[Long] = Set.empty,
     ownFrom: Option[Long] = None
 ) {
   import EntryState._
@@ -60,8 +65,10 @@ private[coordinator] final case class LogView private (
 
   def isForeign(batch: Long): Boolean = ownFrom.forall(batch < _)
 
-  /** The length that the listing at the start of the run had for the entry of another run. */
-  def listedLength(batch: Long): Option[Long] = if (isForeign(batch)) entries.get(batch).map(_.bytes) else None
+  def lengthOf(batch: Long): Option[Long] = entries.get(batch).map(_.length)
+
+  /** The lengths of all entries, by batch. */
+  def lengths: Map[Long, Long] = entries.map { case (batch, state) => batch -> state.length }
 
   def hasForeign: Boolean = entries.headOption.exists { case (batch, _) => isForeign(batch) }
 
@@ -71,11 +78,12 @@ private[coordinator] final case class LogView private (
   /** Size of the log in bytes, without snapshots in data files. */
   def bytes: Long = entries.valuesIterator.map(_.bytes).sum
 
-  /** Adds the entry of a batch that this run has committed; `size` includes its changes in data files. */
-  def committed(batch: Long, index: LogFileIndex, size: Long): LogView = {
+  /** Adds the entry of a batch that this run has committed. */
+  def committed(batch: Long, index: LogFileIndex, length: Long): LogView = {
     val changed = index.changedStores
     copy(
-      entries = entries + (batch -> (if (index.entries.isEmpty) Plain(size) else Logged(size))),
+      entries = entries +
+        (batch -> (if (index.entries.isEmpty) Plain(length) else Logged(length, changesInFiles(index)))),
       newestId = index.link.map(_.entry),
       stores = if (changed.isEmpty) stores else changed,
       snapshots = for (known <- snapshots; list <- index.snapshots) yield known.committed(batch, list),
@@ -84,6 +92,10 @@ private[coordinator] final case class LogView private (
     )
   }
 
+  private def changesInFiles(index: LogFileIndex): Long =
+    index.entries.iterator.filterNot(_.key.kind.isOfSnapshot).flatMap(_.parts).filter(_.file.nonEmpty)
+      .map(_.length.toLong).sum
+
   def read(batch: Long, found: EntryFound): LogView = (entries.get(batch), found) match {
     case (None, _) => this
     case (_, EntryFound.Absent) => deleted(Seq(batch))
@@ -91,7 +103,7 @@ private[coordinator] final case class LogView private (
     case (Some(known), EntryFound.Logged(entry)) =>
       val changed = entry.index.changedStores
       copy(
-        entries = entries + (batch -> (if (changed.isEmpty) Plain(known.bytes) else Logged(known.bytes))),
+        entries = entries + (batch -> (if (changed.isEmpty) Plain(known.length) else Logged(known.length))),
         // If the newest entry has no segments, the stores of an older one determine what retention keeps.
         stores = if (stores.isEmpty) changed else stores,
         files = files.name(Namer.Entry(batch), entry.index.files)
@@ -100,7 +112,7 @@ private[coordinator] final case class LogView private (
 
   /** Marks an entry as damaged. Only an entry with segments can be damaged; its data files stay. */
   def damaged(batch: Long): LogView =
-    entries.get(batch).fold(this)(known => copy(entries = entries + (batch -> Logged(known.bytes))))
+    entries.get(batch).fold(this)(known => copy(entries = entries + (batch -> Logged(known.length))))
 
   /** Adds the snapshots that existed at the start of the run. The list may name entries that were deleted since. */
   def listed(list: SnapshotList): LogView =
@@ -115,6 +127,9 @@ private[coordinator] final case class LogView private (
 
   def requestedToDelete(batch: Long): LogView =
     if (entries.contains(batch)) copy(requested = requested + batch) else this
+
+  /** Without requests that are not in an earlier view. */
+  def asPurgedIn(before: LogView): LogView = copy(requested = requested.intersect(before.requested))
 
   /** Records that a store needs no version below `version`. The recorded version never decreases. */
   def releasedBelow(store: String, version: Long): LogView =
@@ -147,6 +162,13 @@ private[coordinator] final case class LogView private (
 
   def filesDeleted(gone: Set[String]): LogView = copy(unneeded = unneeded -- gone)
   def fencedAt(batches: Set[Long]): LogView = copy(fences = batches)
+  def pinnedAt(batches: Set[Long]): LogView = copy(pinned = batches)
+
+  /** The oldest pinned batch with an entry: a pin of an entry that is gone came too late. */
+  def oldestPinned: Option[Long] = pinned.filter(entries.contains).minOption
+
+  /** Entries that Spark has purged, and that pins keep. */
+  def keptByPins: Int = oldestPinned.fold(0)(requested.rangeFrom(_).size)
 
   /**
    * Adds the data files of the snapshots that a task attempt seals, except for snapshots with files that may have been

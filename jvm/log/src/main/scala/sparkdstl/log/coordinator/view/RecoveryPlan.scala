@@ -3,10 +3,13 @@ package sparkdstl.log.coordinator.view
 
 import sparkdstl.log.transport.{FromDriver, SnapshotPlace}
 
-/** The snapshots and changelogs in commit entries from which the retained versions of a store are rebuilt. */
+/**
+ * The snapshots and changelogs in commit entries from which the versions of a store that Spark retains are rebuilt. What only pins
+ * keep is of no use to a query.
+ */
 private[coordinator] object RecoveryPlan {
   def of(view: LogView, store: String): FromDriver.Versions = {
-    val lowest = RetentionPlan.lowestVersion(view, store)
+    val lowest = RetentionPlan.lowestVersion(view.pinnedAt(Set.empty), store)
     val changelogs = view.entries.iteratorFrom(math.max(0L, lowest - 1))
       .collect { case (batch, state) if !state.isInstanceOf[EntryState.Plain] => batch + 1 }
     FromDriver.Versions(

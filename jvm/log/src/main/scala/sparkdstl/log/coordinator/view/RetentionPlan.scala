@@ -12,7 +12,8 @@ private[coordinator] final case class RetentionPlan(delete: Vector[Long], read: 
  * An entry is deleted once Spark has requested it and no store needs the entry. A store needs the entries from which its lowest
  * retained version and all later ones are rebuilt (see [[lowestVersion]]), and every entry as long as that version is unknown.
  * Entries without segments are kept under the same rule: otherwise a late write could take their names while a store needs the
- * plain files of their batches. Retention never deletes the newest entry or a fenced one.
+ * plain files of their batches. A pinned batch counts as one that Spark retains, and so do all later ones: its reader may follow
+ * the log from there. Retention never deletes the newest entry or a fenced one.
  */
 private[coordinator] object RetentionPlan {
 
@@ -49,7 +50,10 @@ private[coordinator] object RetentionPlan {
 
   private def oldestRetained(view: LogView): Long =
     if (view.requested.isEmpty) -1L
-    else view.entries.keysIterator.find(batch => !view.requested(batch)).getOrElse(view.newest)
+    else {
+      val bySpark = view.entries.keysIterator.find(batch => !view.requested(batch)).getOrElse(view.newest)
+      math.min(bySpark, view.oldestPinned.getOrElse(Long.MaxValue))
+    }
 
   /** Without stores in the view, entries without segments are deleted on request. */
   private def withoutStores(view: LogView, limits: RetentionLimits): RetentionPlan = {
@@ -60,11 +64,15 @@ private[coordinator] object RetentionPlan {
     else RetentionPlan(Vector.empty, view.requested.iterator.filter(isUnread(view)).take(limits.reads).toVector)
   }
 
-  private def isCandidate(view: LogView)(batch: Long): Boolean = batch < view.newest && !view.fences(batch)
+  private def isCandidate(view: LogView)(batch: Long): Boolean =
+    batch < view.newest && !view.fences(batch) && view.oldestPinned.forall(batch < _)
 
   private def isUnread(view: LogView)(batch: Long): Boolean =
     view.entries.get(batch).exists(_.isInstanceOf[EntryState.Unread])
 }
 
-/** Limits of one round of retention: deletions of entries, and reads of entries that may have no segments. */
-final case class RetentionLimits(deletions: Int = 100, reads: Int = 10)
+/**
+ * Limits of one round of retention: deletions of entries and of data files, and reads of entries that may have no segments. A
+ * round has one deadline for all that it deletes, and one that fails begins anew.
+ */
+final case class RetentionLimits(deletions: Int = 100, reads: Int = 10, files: Int = 1000)

@@ -13,7 +13,9 @@ import sparkdstl.log.transport.BarrierReport
  * @param committing completes at the end of the newest commit
  * @param listing completes when the view has the snapshots that existed at the start; None before they are first needed
  * @param restart None after the first commit and after the end of the run
+ * @param sealsAll whether this run has committed a batch, and the newest one had seals from all stores
  * @param claims the claims that were read, by epoch; None for a claim that was deleted or has the format of another release
+ * @param pins the pins of the last listing
  * @param claimEnded whether the run's claim was marked as ended
  * @param bypassed whether changes of the query bypass the log
  */
@@ -26,7 +28,9 @@ private[coordinator] final case class RunState(
     listing: Option[Future[Unit]] = None,
     restart: Option[Restart] = None,
     claims: Map[Long, Option[Claim]] = Map.empty,
+    pins: Pins = Pins(),
     claimEnded: Boolean = false,
+    sealsAll: Boolean = false,
     bypassed: Boolean = false,
     round: RoundState = RoundState.Idle(0L),
     sweep: SweepState = SweepState.Due(0, 0L)

@@ -62,6 +62,26 @@ class RetentionPlanSuite extends AnyFunSuite {
     assert(deletable(all) == (0L to 5L))
   }
 
+  test("a pinned batch keeps what it needs and all later entries, like one that Spark retains") {
+    val view = request(logOf(9, 1, 3, 5, 7), 0L to 7L)
+    assert(deletable(view) == (0L to 4L))
+    assert(deletable(view.pinnedAt(Set(4, 6))) == (0L to 2L), "the entry of batch 3 holds the snapshot below")
+    assert(deletable(view.pinnedAt(Set(2)).releasedBelow("0/0", 100)) == Seq(0, 1), "plain snapshots release no pin")
+    assert(RecoveryPlan.of(view.pinnedAt(Set(4)), "0/0") == RecoveryPlan.of(view, "0/0"), "executors do not need it")
+    assert(view.pinnedAt(Set(4)).keptByPins == 4 && view.keptByPins == 0)
+  }
+
+  test("a pin of an entry that is gone keeps nothing") {
+    val view = request(logOf(9, 1, 3, 5, 7), 0L to 7L).deleted(Seq(0, 1))
+    assert(deletable(view.pinnedAt(Set(1, 99))) == (2L to 4L))
+  }
+
+  test("without stores a pin keeps entries without segments") {
+    val view = request(LogView.start(2, Map(0L -> 1L, 1L -> 1L, 2L -> 1L), EntryFound.Plain), Seq(0, 1))
+      .read(0, EntryFound.Plain).read(1, EntryFound.Plain)
+    assert(deletable(view) == Seq(0, 1) && deletable(view.pinnedAt(Set(1))) == Seq(0))
+  }
+
   test("a round has a bounded size and reads only unread entries before their deletion") {
     val view = request(logOf(7).releasedBelow("0/0", 7), 0L to 5L)
     assert(RetentionPlan.of(view, RetentionLimits(deletions = 2)) == RetentionPlan(Vector(0, 1), Vector.empty))

@@ -14,11 +14,13 @@ import org.apache.hadoop.fs.Path
 import org.json4s.JsonAST.{JObject, JString}
 import org.json4s.jackson.JsonMethods
 
+import sparkdstl.log.config.{LogOptions, OverlapMode}
 import sparkdstl.log.coordinator._
 import sparkdstl.log.coordinator.ownership.BasePathOwner
 import sparkdstl.log.coordinator.retention.Deleter
+import sparkdstl.log.error.{LogErrors, LostObjectException}
 import sparkdstl.log.failpoints.FailPoints
-import sparkdstl.log.read.{EntryReader, KnownFiles}
+import sparkdstl.log.read.{EntryReader, KnownFiles, WayBack}
 import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.storage.HadoopLogStorage
 import sparkdstl.log.storage.StorageOperation.Read
@@ -33,6 +35,8 @@ import org.apache.spark.sql.execution.streaming.state.dstl.transport._
 /**
  * A run of a streaming query that this driver coordinates, while the query's thread is alive.
  *
+ * @param overlaps whether options, sink and sources allow tasks before the offsets are durable; for the query's thread, after
+ *   Spark has made the query's plan
  * @param read by the start of the run
  */
 private[dstl] final class DrivenRun(
@@ -40,13 +44,20 @@ private[dstl] final class DrivenRun(
     val reports: AttemptReports,
     storage: QueryStorage,
     drivenBy: Thread,
-    read: KnownFiles
+    read: KnownFiles,
+    overlaps: => Boolean
 ) {
   private val isOwned = new AtomicBoolean
   @volatile private var known = Option(read)
 
+  /** Whether the files that plan the next batch may be written while its tasks run. Called by the query's thread. */
+  def mayPlanAhead: Boolean = coordinator.mayPlanAhead && overlaps
+
   /** What the start has read, until the first commit of the run. */
   def start: Option[KnownFiles] = known.filter(_ => coordinator.isAtWork)
+
+  /** Whether the run has committed a batch. */
+  def hasCommitted: Boolean = known.isEmpty
 
   /** Commits a batch; see [[RunCoordinator.commit]]. */
   def commit(batch: Long, content: Array[Byte]): Future[Unit] =
@@ -112,15 +123,28 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
       .foreach(query => begin(checkpoint, query.run))
 
   /** What the start of a run has read of the checkpoint in which the path is. */
-  def startOf(path: Path): Option[KnownFiles] = synchronized {
+  def startOf(path: Path): Option[KnownFiles] = around(path).flatMap(_.start)
+
+  /** Whether a run on the checkpoint in which the path is has committed a batch. */
+  def hasCommitted(path: Path): Boolean = around(path).exists(run => run.hasCommitted && !run.isOver)
+
+  private def around(path: Path): Option[DrivenRun] = synchronized {
     Iterator.iterate(path)(_.getParent).takeWhile(_ != null).flatMap(of => driven.get(of.toString)).nextOption()
-  }.flatMap(_.start)
+  }
 
   /** Notes the content of `metadata` at the start of a query; None if the file does not exist. */
   def foundMetadata(root: Path, content: Option[Array[Byte]]): Unit = {
     val id = content.flatMap(queryId)
     synchronized(remember(queries, root.toString, id))
   }
+
+  /** Runs `body`; if it fails because an object is damaged or missing, the error names the way out. */
+  def explained[T](checkpoint: Checkpoint)(body: => T): T =
+    try body
+    catch {
+      case lost: LostObjectException if !lost.isExplained =>
+        throw resources.waiting.on(new WayBack(resources.storage(checkpoint)).explain(lost))
+    }
 
   /** Deletes an entry of a checkpoint without an active run, unless it may be needed. */
   def deleteUnowned(checkpoint: Checkpoint, batch: Long): Unit = {
@@ -142,8 +166,11 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     import resources.{application, runtime, waiting}
     synchronized(driven.remove(root.toString)).foreach(end)
     awaitQuiet(root)
-    val storage = resources.storage(checkpoint)
-    def checkpointAt(other: Path) = resources.storage(checkpoint, storage.location.copy(root = other)).checkpoint
+    val hasBegun = new AtomicBoolean
+    val isStarting = () => !hasBegun.get
+    val storage = resources.storage(checkpoint, isStarting)
+    def checkpointAt(other: Path) =
+      resources.storage(checkpoint, storage.location.copy(root = other), isStarting).checkpoint
     val known = new KnownFiles(Thread.currentThread())
     val reads = new StartReads(
       root,
@@ -157,13 +184,18 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     val setup = RunSetup(run, Utils.localCanonicalHostName(), application, reports.id, options)
     val shared = DriverResources(executors, resources.inlineBudget, metrics)
     val stopping = FailPoints.ofTests.fold(storage)(_.beforeCommitEntries(storage))
-    val begun = waiting.on(RunFactory.begin(stopping, setup, shared))
+    val begun = explained(checkpoint) {
+      val begun = waiting.on(RunFactory.begin(stopping, setup, shared))
+      begun.missingOffsets.foreach(batch => throw LogErrors.missingOffsets(storage.location.offsetsOf(batch)))
+      begun
+    }
     import begun.coordinator
+    hasBegun.set(true)
     reads.claimed(begun)
     new PartitionDirectories(checkpoint, resources).restore(coordinator.stores).failed
       .foreach(error => logWarning(error.getMessage))(runtime.executor)
     QueryShims.noteRun(context, run)
-    val made = new DrivenRun(coordinator, reports, storage, Thread.currentThread(), known)
+    val made = new DrivenRun(coordinator, reports, storage, Thread.currentThread(), known, mayOverlap(options))
     synchronized(driven.put(root.toString, made)): Unit
     runs.begin(coordinator): Unit
     val manner = HadoopLogStorage.mannerOf(checkpoint.configuration, root, options.publish)
@@ -171,6 +203,17 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     else "not created exclusively: two drivers would not be kept apart"
     logInfo(s"Run $run of $root begins as epoch ${coordinator.epoch}; the last committed batch is " +
       s"${coordinator.lastCommitted}, of ${coordinator.retainedEntries} that have an entry. Storage is $manner, and $fencing")
+    if (options.simulatedSlownessMs > 0)
+      logWarning(
+        s"Each request for a file of $root is delayed, half of them for more than ${options.simulatedSlownessMs} ms: " +
+          s"${LogOptions.Prefix}${LogOptions.SimulateSlowStorage.key} is set, which is for trials and not for production"
+      )
+  }
+
+  private def mayOverlap(options: LogOptions): Boolean = options.overlapOffsets match {
+    case OverlapMode.Never => false
+    case OverlapMode.Always => true
+    case OverlapMode.Auto => StreamThread.query.flatMap(_.execution).exists(OverlapRules.allow)
   }
 
   /** Waits a bounded time for the runs before on this checkpoint, and for their requests. */

@@ -2,7 +2,6 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.driver
 
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.classic.SparkSession
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
 import org.apache.spark.sql.execution.streaming.runtime.IncrementalExecution
@@ -18,20 +17,12 @@ private[dstl] object SkippedBatch extends Logging {
 
   /** Runs on the thread that drives the query, before the batch is committed. Fails if the batch fails. */
   def computeAgain(query: DrivenQuery, batch: Long): Unit =
-    executionOf(query, batch).filter(wasSkipped).foreach { execution =>
+    query.execution.flatMap(QueryShims.planOf(_, batch)).filter(wasSkipped).foreach { execution =>
       logWarning(
         s"The sink has skipped batch $batch of query ${query.query}: it has its output already. Its state is computed again"
       )
       SQLExecution.withNewExecutionId(execution, Some(s"state of batch $batch"))(execution.toRdd.count()): Unit
     }
-
-  private def executionOf(query: DrivenQuery, batch: Long): Option[IncrementalExecution] =
-    for {
-      session <- SparkSession.getActiveSession
-      running <- Option(session.sharedState.activeStreamingQueries.get(query.query))
-      if running.runId == query.run
-      execution <- QueryShims.planOf(running, batch)
-    } yield execution
 
   /** Whether no task has completed any stateful operator. */
   private def wasSkipped(execution: IncrementalExecution): Boolean = {

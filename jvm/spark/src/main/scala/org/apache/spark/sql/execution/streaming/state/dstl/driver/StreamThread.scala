@@ -3,10 +3,20 @@ package org.apache.spark.sql.execution.streaming.state.dstl.driver
 
 import java.util.UUID
 
-import org.apache.spark.sql.execution.streaming.runtime.QueryExecutionThread
+import org.apache.spark.sql.classic.SparkSession
+import org.apache.spark.sql.execution.streaming.runtime.{QueryExecutionThread, StreamExecution}
 
 /** The ids of a streaming query and its run, from the name of the thread that drives it. */
-private[dstl] final case class DrivenQuery(query: UUID, run: UUID)
+private[dstl] final case class DrivenQuery(query: UUID, run: UUID) {
+
+  /** The query in the active session, on the thread that drives it. */
+  def execution: Option[StreamExecution] =
+    for {
+      session <- SparkSession.getActiveSession
+      running <- Option(session.sharedState.activeStreamingQueries.get(query))
+      if running.runId == run
+    } yield running
+}
 
 /**
  * Finds the query that the current thread drives.

@@ -32,10 +32,17 @@ private[dstl] object CheckpointDirectory {
   ): PlainDirectory = {
     val options = HadoopOptions.parse(configuration)
     val directory = qualified(path, configuration)
-    val files = new CheckpointFiles(path, configuration, options, resources, () => driver.flatMap(_.startOf(directory)))
+    val files = new CheckpointFiles(
+      path,
+      configuration,
+      options,
+      resources,
+      () => driver.flatMap(_.startOf(directory)),
+      () => driver.exists(!_.hasCommitted(directory))
+    )
     def checkpoint(root: Path) = Checkpoint(root, configuration, options)
     storeAt(path, configuration, workers).map(new StoreDirectory(_, files)).getOrElse(directory.toString match {
-      case SourcePath(root) => new SourceDirectory(checkpoint(new Path(root)), files, driver)
+      case SourcePath(root) => new SourceDirectory(checkpoint(new Path(root)), files, driver, resources.waiting)
       case _ if directory.getParent == null => new PlainDirectory(files)
       case _ if directory.getName == DIR_NAME_COMMITS =>
         new CommitsDirectory(checkpoint(directory.getParent), files, driver, resources.waiting)

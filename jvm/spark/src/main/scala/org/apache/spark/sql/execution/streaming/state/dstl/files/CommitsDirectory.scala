@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.files
 
-import org.apache.hadoop.fs.{FileStatus, Path, PathFilter}
+import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, Path, PathFilter}
 
 import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.failpoints.FailPoints
+import sparkdstl.log.format.CommitEntry
 import sparkdstl.log.runtime.Waiting
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
@@ -44,8 +45,13 @@ private[files] final class CommitsDirectory(
     case None =>
       // Tasks have sealed changes of the batch with a run that is not the caller's.
       if (active.exists(_.coordinator.hasSeals(batch))) throw ProtocolErrors.unknownRun(batch)
-      files.create(entry, content)()
+      files.create(entry, content)
   }
+
+  /** Checks Spark's lines as well, which no other read of a large entry has. */
+  override def open(entry: Path): FSDataInputStream =
+    if (batchOf(entry).isEmpty) super.open(entry)
+    else explained(files.open(entry, check = whole => CommitEntry.inspect(files.qualified(entry), whole): Unit))
 
   override def exists(entry: Path): Boolean =
     !batchOf(entry).exists(batch => owned.exists(_.coordinator.knowsAbsent(batch))) && super.exists(entry)

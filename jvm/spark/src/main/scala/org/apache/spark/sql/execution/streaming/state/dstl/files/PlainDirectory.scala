@@ -13,7 +13,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.runtime.CheckpointFil
 private[dstl] class PlainDirectory(files: CheckpointFiles) {
   def create(file: Path, overwrite: Boolean): CancellableFSDataOutputStream =
     PublishedFile(
-      content => if (overwrite) files.replace(file, content) else files.create(file, content)(),
+      content => if (overwrite) files.replace(file, content) else files.create(file, content),
       () => files.createLarge(file, overwrite)
     )
 

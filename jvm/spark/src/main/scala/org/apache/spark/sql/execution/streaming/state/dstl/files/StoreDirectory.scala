@@ -50,7 +50,7 @@ private[dstl] final class StoreDirectory(store: LoggedStore, files: CheckpointFi
       segment
     }
 
-  override def open(file: Path): FSDataInputStream = LoadErrors.inFront {
+  override def open(file: Path): FSDataInputStream = LoadErrors.inFront(Some(store.run)) {
     val load = StoreLoad.current
     load.flatMap(_.open(file)).orElse(segmentOf(file).flatMap(logged(_, load))).getOrElse(openPlain(file))
   }
@@ -89,7 +89,7 @@ private[dstl] final class StoreDirectory(store: LoggedStore, files: CheckpointFi
     new FSDataInputStream(new SegmentInputStream(
       found.segment.parts.map(_.length),
       index => {
-        val bytes = LoadErrors.inFront(run.waiting.on(run.reader.part(found, index)))
+        val bytes = LoadErrors.inFront(Some(run))(run.waiting.on(run.reader.part(found, index)))
         load.foreach(_.bytes += bytes.length)
         metrics.read(bytes.length.toLong)
         bytes

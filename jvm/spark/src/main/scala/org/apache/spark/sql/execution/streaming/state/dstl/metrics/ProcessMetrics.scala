@@ -39,6 +39,7 @@ private[dstl] final class ProcessMetrics(resources: ProcessResources, driver: Op
     gauge("commits.inlineBytesHeld")(resources.inlineBudget.inUse)
     gauge("commits.retainedEntries")(driver.runs.all.map(_.retainedEntries.toLong).sum)
     gauge("commits.retainedBytes")(driver.runs.all.map(_.retainedBytes).sum)
+    gauge("commits.pinnedEntries")(driver.runs.all.map(_.entriesKeptByPins.toLong).sum)
     gauge("recovery.storesAwaited")(driver.runs.all.map(_.awaitedStores.toLong).sum)
     gauge("commits.runs")(driver.runs.all.size.toLong)
   }

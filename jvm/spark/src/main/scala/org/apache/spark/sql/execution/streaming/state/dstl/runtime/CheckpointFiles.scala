@@ -25,21 +25,23 @@ import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedChe
  * The plain files of one checkpoint directory: each request to storage has retries, hedges and a deadline. Calls block, and can
  * be interrupted.
  *
- * @param start what the start of a run on the checkpoint has read, until its first commit
+ * @param start      what the start of a run on the checkpoint has read, until its first commit
+ * @param isStarting as in [[Requests]]
  */
 private[dstl] final class CheckpointFiles(
     path: Path,
     configuration: Configuration,
     options: LogOptions,
     resources: ProcessResources,
-    start: () => Option[KnownFiles] = () => None
+    start: () => Option[KnownFiles] = () => None,
+    isStarting: () => Boolean = () => false
 ) {
   import CheckpointFiles.Limit
   import resources.waiting
 
   private val fileSystem = path.getFileSystem(configuration)
   private val store = resources.store(path, configuration, options)
-  private val requests = resources.requests(path, options)
+  private val requests = resources.requests(path, options, isStarting)
   private val storage = new StorageClient(store, requests)
   private val timeoutMillis = options.commitTimeoutMs
   private val downloads =
@@ -57,13 +59,20 @@ private[dstl] final class CheckpointFiles(
    * The file in memory, or as Hadoop's stream if it is larger than [[CheckpointFiles.Limit]].
    *
    * @param length of the file, if known: saves a request
+   * @param check  of the whole content
    */
-  def open(file: Path, length: Option[Long] = None): FSDataInputStream = {
+  def open(
+      file: Path,
+      length: Option[Long] = None,
+      check: ObjectTail => Unit = _ => ()
+  ): FSDataInputStream = {
     val qualified = fileSystem.makeQualified(file)
     val found =
       known.fold(content(qualified, length))(_.content(qualified)(listed => content(qualified, listed.orElse(length))))
     waiting.on(found) match {
-      case Some(tail) if tail.isWhole => new FSDataInputStream(SegmentInputStream.of(tail.bytes))
+      case Some(tail) if tail.isWhole =>
+        check(tail)
+        new FSDataInputStream(SegmentInputStream.of(tail.bytes))
       case Some(_) => fileSystem.open(qualified)
       case None => throw new FileNotFoundException(s"File $file does not exist")
     }
@@ -123,52 +132,62 @@ private[dstl] final class CheckpointFiles(
     new FileSystemBasedCheckpointFileManager(path, configuration).createAtomic(file, overwrite)
   }
 
-  def replace(file: Path, content: Array[Byte]): Unit = changing(file, Some(content)) {
+  def replace(file: Path, content: Array[Byte]): Unit = {
     val qualified = fileSystem.makeQualified(file)
-    done(qualified, waiting.on(storage.run(Replace(qualified, Payload(content)), timeoutMillis)))
+    waiting.on(written(qualified, content) {
+      storage.run(Replace(qualified, Payload(content)), timeoutMillis)
+        .flatMap(_.ofWrite(qualified, timeoutMillis))(ExecutionContext.parasitic)
+    })
   }
+
+  /** Creates the file exclusively, as [[creation]] does. */
+  def create(file: Path, content: Array[Byte]): Unit =
+    waiting.on(creation(file, content)(Future.successful(new FileAlreadyExistsException(s"$file already exists"))))
 
   /**
    * Creates the file exclusively. A file that exists with the same content counts as created: by an earlier attempt whose reply
    * was lost.
    *
-   * @param taken the error if the file exists with other content
+   * @param taken makes the error if the file exists with other content
    */
-  def create(file: Path, content: Array[Byte])(
-      taken: => Throwable = new FileAlreadyExistsException(s"$file already exists")
-  ): Unit = changing(file, Some(content)) {
+  def creation(file: Path, content: Array[Byte])(taken: => Future[Throwable]): Future[Unit] = {
+    implicit val executor: ExecutionContext = ExecutionContext.parasitic
     val qualified = fileSystem.makeQualified(file)
     val isOurs = (found: ObjectTail) => found.isWhole && java.util.Arrays.equals(found.bytes, content)
-    done(qualified, waiting.on(storage.create(qualified, Payload(content), timeoutMillis)(isOurs))) match {
-      case Creation.Ours =>
-      case _: Creation.Taken => throw taken
+    written(qualified, content) {
+      storage.create(
+        qualified,
+        Payload(content),
+        timeoutMillis
+      )(isOurs).flatMap(_.ofWrite(qualified, timeoutMillis)).flatMap {
+        case Creation.Ours => Future.unit
+        case _: Creation.Taken => taken.flatMap(Future.failed)
+      }
     }
   }
 
-  /** Run and host of the driver whose claim of the checkpoint is the newest. */
-  def newestClaimant(checkpoint: Checkpoint): Option[(UUID, String)] =
-    waiting.on(Claims.newest(QueryStorage(checkpoint.location, storage, storage, timeoutMillis)))
+  /** Run and host of the other driver whose claim of the checkpoint is the newest. */
+  def otherClaimant(checkpoint: Checkpoint, own: UUID): Future[Option[(UUID, String)]] =
+    Claims.newestOther(QueryStorage(checkpoint.location, storage, storage, timeoutMillis), own)
 
-  private def done[T](file: Path, outcome: Outcome[T]): T = outcome match {
-    case Outcome.Done(value) => value
-    case Outcome.Failed(error) => throw ProtocolErrors.commitFailed(file, error)
-    case Outcome.Unknown(error) => throw ProtocolErrors.commitUnknown(file, timeoutMillis, error)
-  }
+  /** The path as storage knows it. */
+  def qualified(file: Path): Path = fileSystem.makeQualified(file)
 
   private def known: Option[KnownFiles] = start().filter(_.isForCaller)
 
-  /**
-   * Runs a write of `content`. If it fails, its outcome may be unknown; and a question before its end may have got the answer of
-   * before.
-   */
-  private def changing[T](file: Path, content: Option[Array[Byte]] = None)(write: => T): T = {
-    val qualified = fileSystem.makeQualified(file)
-    val written =
-      try write
-      finally start().foreach(_.changed(qualified))
-    for (known <- start(); bytes <- content) known.read(qualified, bytes)
-    written
-  }
+  /** Changes a file. If that fails, its outcome may be unknown; and a question before its end may have got the old answer. */
+  private def changing[T](file: Path)(change: => T): T =
+    try change
+    finally start().foreach(_.changed(qualified(file)))
+
+  /** Writes `content`, which is known from then on, unless the write fails. */
+  private def written(file: Path, content: Array[Byte])(write: Future[Unit]): Future[Unit] = write.andThen {
+    case result =>
+      for (known <- start()) {
+        known.changed(file)
+        if (result.isSuccess) known.read(file, content)
+      }
+  }(ExecutionContext.parasitic)
 
   private def ask[T](operation: OperationKind, about: Path)(read: => T): Future[T] =
     requests.run(RequestKind(operation), s"${operation.name} of $about", timeoutMillis)(_ =>

@@ -151,21 +151,22 @@ private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable 
     store
   }
 
-  /** Requests to the storage of `path` with the retries of `options`. */
-  def requests(path: Path, options: LogOptions): Requests =
-    new Requests(RequestOptions.of(options), runtime, requestMetrics, histories.of(path))
+  /** Requests to the storage of `path` with the retries of `options`; `isStarting` is as in [[Requests]]. */
+  def requests(path: Path, options: LogOptions, isStarting: () => Boolean = () => false): Requests =
+    new Requests(RequestOptions.of(options), runtime, requestMetrics, histories.of(path), isStarting = isStarting)
 
-  /** The storage of a checkpoint, with its own requests. */
-  def storage(checkpoint: Checkpoint): QueryStorage = storage(checkpoint, checkpoint.location)
+  /** The storage of a checkpoint, with its own requests; `isStarting` is as in [[Requests]]. */
+  def storage(checkpoint: Checkpoint, isStarting: () => Boolean = () => false): QueryStorage =
+    storage(checkpoint, checkpoint.location, isStarting)
 
   /** As [[storage]], for another location with the same settings. */
-  def storage(checkpoint: Checkpoint, location: QueryLocation): QueryStorage = {
+  def storage(checkpoint: Checkpoint, location: QueryLocation, isStarting: () => Boolean): QueryStorage = {
     import checkpoint.{configuration, options}
     val logStore = if (options.inMemory) memory else store(location.base, configuration, options)
     QueryStorage(
       location,
-      new StorageClient(store(location.root, configuration, options), requests(location.root, options)),
-      new StorageClient(logStore, requests(location.base, options)),
+      new StorageClient(store(location.root, configuration, options), requests(location.root, options, isStarting)),
+      new StorageClient(logStore, requests(location.base, options, isStarting)),
       options.commitTimeoutMs
     )
   }

@@ -50,7 +50,7 @@ private[store] trait TrackedState extends LocalStore { this: Logging =>
     var isLoaded = false
     try {
       loading = Some(current)
-      val loaded = LoadErrors.inFront(StoreLoad.during(current)(load(current)))
+      val loaded = LoadErrors.inFront(store.map(_.run))(StoreLoad.during(current)(load(current)))
       isLoaded = true
       Option(TaskContext.get()).foreach(LogMetrics.loaded(_, current.segments, current.bytes, current.records))
       loaded

@@ -29,4 +29,7 @@ private[dstl] object EndingStream {
 
   /** A stream that discards its content, for a file that the log does not need. */
   def discarding(): EndingStream = new EndingStream(OutputStream.nullOutputStream())(())(())
+
+  /** A stream whose content can't be kept: closing it fails, and cancelling it does not. */
+  def failing(error: => Exception): EndingStream = new EndingStream(OutputStream.nullOutputStream())(throw error)(())
 }

@@ -5,7 +5,7 @@ import java.util.WeakHashMap
 
 import scala.util.control.NonFatal
 
-import sparkdstl.log.error.SealRefusedException
+import sparkdstl.log.error.{ProtocolErrors, SealRefusedException}
 import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.format.SegmentKey
 import sparkdstl.log.transport.{FromDriver, SealedSegment, ToExecutor}
@@ -26,19 +26,22 @@ private[dstl] object TaskLog extends Logging {
   private val tasks = new WeakHashMap[TaskContext, Map[RunWorker, TaskWriter]]
 
   /**
-   * Begins a changelog. None if no driver coordinates the run: then the changelog is a plain file.
+   * Begins a changelog. None if no driver coordinates the run: then the changelog is a plain file. That of a run which has ended
+   * fails when it is closed.
    *
    * @param base    the task attempt that made the local state to which the changes apply
    * @param written called with the length of the complete changelog
    */
   def begin(run: WorkedRun, key: SegmentKey, base: Option[Long], written: Long => Unit): Option[EndingStream] =
     run.worker.flatMap { worker =>
-      Option(TaskContext.get()) match {
-        case Some(context) => writerOf(context, run, worker, key.batch).map { writer =>
+      (run.waiting.on(worker.opened()), Option(TaskContext.get())) match {
+        // Spark's readers have another run than the query, and begin changelogs of stores with column families that they cancel.
+        case (FromDriver.Superseded, _) => Some(EndingStream.failing(ProtocolErrors.notCoordinated(worker.id.root)))
+        case (_, Some(context)) => writerOf(context, run, worker, key.batch).map { writer =>
             val segment = writer.segment(key, base)
             stream(run, segment, written)(writer.end(segment, _))(writer.abort(segment))
           }
-        case None => begunWithoutTask(run, worker, key, base, written)
+        case (_, None) => begunWithoutTask(run, worker, key, base, written)
       }
     }
 

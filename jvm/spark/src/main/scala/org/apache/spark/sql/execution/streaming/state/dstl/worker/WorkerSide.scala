@@ -5,12 +5,17 @@ import java.util.UUID
 import java.util.concurrent.TimeUnit
 import java.util.concurrent.atomic.AtomicInteger
 
+import scala.collection.mutable
+import scala.concurrent.Future
 import scala.util.control.NonFatal
 
+import org.apache.hadoop.fs.Path
+
 import sparkdstl.log.config.LogOptions
+import sparkdstl.log.error.LostObjectException
 import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.format.Writer
-import sparkdstl.log.read.{EntryReader, SegmentReader}
+import sparkdstl.log.read.{EntryReader, SegmentReader, WayBack}
 import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.runtime.Waiting
 import sparkdstl.log.transport.{RunId, ToExecutor}
@@ -33,14 +38,27 @@ private[dstl] final class WorkedRun(
     val id: RunId,
     val worker: Option[RunWorker],
     val reader: SegmentReader,
+    wayBack: WayBack,
     val resources: ProcessResources
 ) {
+  private final val ExplainedObjects = 8
   private val tasks = new AtomicInteger
+  // Guarded by this: errors that name the way out, by lost object.
+  private val explained = mutable.HashMap.empty[Path, Future[LostObjectException]]
 
   def waiting: Waiting = resources.waiting
 
   /** Whether no task writes for the run, no message or upload is pending, and no store of it is loaded. */
   def isIdle: Boolean = tasks.get == 0 && worker.forall(_.isIdle)
+
+  /** The error with the batch to roll back to. All stores wait for one search; after some objects, errors name no batch. */
+  def explain(lost: LostObjectException): LostObjectException = {
+    val found = synchronized {
+      if (explained.size >= ExplainedObjects) explained.getOrElse(lost.file, Future.successful(lost))
+      else explained.getOrElseUpdate(lost.file, wayBack.explain(lost))
+    }
+    waiting.on(found)
+  }
 
   def taskBegins(): Unit = tasks.incrementAndGet(): Unit
 
@@ -121,7 +139,7 @@ private[dstl] final class WorkerSide(env: SparkEnv, resources: ProcessResources,
       resources.sharedRanges(options),
       id.run
     )
-    new WorkedRun(id, worker, reader, resources)
+    new WorkedRun(id, worker, reader, new WayBack(storage), resources)
   }
 
   private def uploader(

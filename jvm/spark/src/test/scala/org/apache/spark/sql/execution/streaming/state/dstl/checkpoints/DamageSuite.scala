@@ -3,6 +3,9 @@ package org.apache.spark.sql.execution.streaming.state.dstl.checkpoints
 
 import java.nio.file.{Files, Path => LocalPath}
 
+import sparkdstl.log.error.Causes
+import sparkdstl.testing.LocalFiles
+
 import org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.EntryPoints
 import org.apache.spark.sql.execution.streaming.state.dstl.{LoggedBatches, QuerySuite}
@@ -12,7 +15,8 @@ class DamageSuite extends QuerySuite {
   private val uploads = option("inline.maxSegmentSize") -> "0"
 
   /**
-   * Runs batches 0 to 3, damages an object, and returns the first line of a restart's error; then repairs the object and
+   * Runs batches 0 to 3, damages an object, and returns the first line of a restart's error, which is also its last cause. If it
+   * names a batch, a copy of the checkpoint is rolled back to it, and continues. Then the object is repaired, and the query
    * continues.
    */
   private def restartAfter(more: (String, String)*)(damage: => () => Unit): String = {
@@ -30,10 +34,31 @@ class DamageSuite extends QuerySuite {
     input.addData(40 until 50)
     val error = failure(start(counts(input), "damaged"))
     assert(contents().filter { case (file, _) => before.contains(file) } == before, "the failed start changed files")
+    val shown = error.getMessage.linesIterator.next()
+    val last = Causes.of(error).toVector.last.getMessage
+    assert(last.startsWith("[DSTL_") && shown.contains(last), s"$last is the last cause of $shown")
+    assert(shown.contains(s"`dstl verify file:$checkpoint`"), shown)
+    RollBack.findFirstMatchIn(shown).foreach(found => rollBack(found.group(1), found.group(2).toInt))
     repair()
     complete(start(counts(input), "repaired"))
     assert(rows("repaired") == counted(0 until 50))
-    error.getMessage.linesIterator.next()
+    shown
+  }
+
+  private val RollBack = "`dstl rollback file:(\\S+) --to (\\d+) --apply`".r
+
+  /** Deletes the later batches in a copy of the checkpoint, and continues. */
+  private def rollBack(from: String, to: Int): Unit = {
+    assert(from == checkpoint.toString)
+    val copy = directory.resolve("copy")
+    LocalFiles.copy(checkpoint, copy)
+    for (batch <- to + 1 to 4; file <- Seq(s"commits/$batch", s"offsets/$batch"))
+      Seq(file, file.replace("/", "/.") + ".crc").foreach(name => Files.deleteIfExists(copy.resolve(name)))
+    val input = numbers()
+    (0 until 5).foreach(batch => input.addData(batch * 10 until batch * 10 + 10))
+    complete(start(counts(input), "back", at = copy.toString))
+    assert(rows("back") == counted(0 until 50), s"after a rollback to batch $to")
+    LocalFiles.delete(copy)
   }
 
   private def contents(): Map[String, Seq[Byte]] =
@@ -42,8 +67,10 @@ class DamageSuite extends QuerySuite {
 
   private def entry(batch: Int): LocalPath = checkpoint.resolve(s"commits/$batch")
 
-  private def dataFile(): LocalPath =
-    checkpoint.resolve("dstl/data").resolve(files(checkpoint.resolve("dstl/data")).filterNot(_.endsWith(".crc")).head)
+  private def offsets(batch: Int): LocalPath = checkpoint.resolve(s"offsets/$batch")
+
+  private def dataFileOf(batch: Int): LocalPath =
+    checkpoint.resolve("dstl").resolve(LoggedBatches.index(checkpoint, batch.toLong).get.files.head)
 
   /** Replaces a file's content, or removes it; the result restores it with Hadoop's checksums. */
   private def change(file: LocalPath)(edit: Array[Byte] => Option[Array[Byte]]): () => Unit = {
@@ -60,9 +87,30 @@ class DamageSuite extends QuerySuite {
 
   private def remove(file: LocalPath): () => Unit = change(file)(_ => None)
 
+  private def empty(file: LocalPath): () => Unit = change(file)(_ => Some(Array.emptyByteArray))
+
+  /** Keeps what a text editor shows of an entry: Spark's lines. */
+  private def cutToTwoLines(file: LocalPath): () => Unit =
+    change(file)(content =>
+      Some(new String(content, "ISO-8859-1").split('\n').take(2).mkString("\n").getBytes("ISO-8859-1"))
+    )
+
+  private def removeLog(): () => Unit = {
+    val below = files(checkpoint.resolve("dstl")).filterNot(_.endsWith(".crc"))
+    all(below.map(name => remove(checkpoint.resolve("dstl").resolve(name))): _*)
+  }
+
+  private def all(repairs: (() => Unit)*): () => Unit = () => repairs.foreach(_())
+
   private def flip(file: LocalPath)(at: Array[Byte] => Int): () => Unit = change(file) { content =>
     content(at(content)) = (content(at(content)) ^ 1).toByte
     Some(content)
+  }
+
+  /** Changes the first digit of the watermark. */
+  private def changeDigit(file: LocalPath): () => Unit = flip(file) { content =>
+    val name = "WatermarkMs\":"
+    new String(content, "ISO-8859-1").indexOf(name) + name.length
   }
 
   /** Where the first segment in an entry begins. */
@@ -80,18 +128,38 @@ class DamageSuite extends QuerySuite {
   private val damaged = "[DSTL_DAMAGED_LOG]"
   private val missing = "[DSTL_MISSING_LOG_OBJECT]"
 
-  for {
-    (what, more, damage, words) <- Seq[(String, Seq[(String, String)], () => () => Unit, Seq[String])](
-      ("a commit entry that was cut off", Nil, () => cut(entry(2), 100), Seq(damaged, "commits/2")),
-      ("a newest commit entry that was cut off", Nil, () => cut(entry(3), 100), Seq(damaged, "commits/3")),
-      ("a flipped bit in a data file", Seq(uploads), () => flip(dataFile())(_ => 40), Seq(damaged, "/dstl/data/")),
-      ("a missing data file", Seq(uploads), () => remove(dataFile()), Seq(missing, ".changelog")),
-      ("a missing commit entry", Nil, () => remove(entry(1)), Seq(missing, "commits/1", "2.changelog"))
-    )
-  } test(s"$what fails the query at its start, with its name") {
-    val error = restartAfter(more: _*)(damage())
-    assert(words.forall(error.contains(_)), error)
-  }
+  /** Tests that a start fails with these words in its error, and names the batch to roll back to, if there is one. */
+  private def fails(
+      what: String,
+      to: Option[Int],
+      more: (String, String)*
+  )(damage: => () => Unit)(words: String*): Unit =
+    test(s"$what fails the query at its start, with its name and the way out") {
+      val error = restartAfter(more: _*)(damage)
+      assert(words.forall(error.contains(_)), error)
+      assert(RollBack.findFirstMatchIn(error).map(_.group(2).toInt) == to, error)
+    }
+
+  fails("a commit entry that was cut off", Some(1))(cut(entry(2), 100))(damaged, "commits/2")
+  fails("a newest commit entry that was cut off", Some(2))(cut(entry(3), 100))(damaged, "commits/3")
+  fails("a commit entry cut to Spark's lines", Some(0))(cutToTwoLines(entry(1)))(damaged, "commits/1")
+  fails("a newest commit entry cut to Spark's lines", Some(2))(cutToTwoLines(entry(3)))(damaged, "commits/3")
+  fails("an emptied commit entry", Some(0))(empty(entry(1)))(damaged, "commits/1")
+  fails("an emptied newest commit entry", Some(2))(empty(entry(3)))(damaged, "commits/3")
+  fails("a changed watermark in the newest commit entry", Some(2))(changeDigit(entry(3)))(damaged, "commits/3")
+  fails("a changed watermark in the newest offsets", Some(2))(changeDigit(offsets(3)))(
+    damaged,
+    "offsets/3",
+    "not what batch 3 was computed from"
+  )
+  fails("an emptied newest entry in offsets", Some(2))(empty(offsets(3)))(damaged, "offsets/3")
+  fails("an emptied entry in offsets before the newest", Some(1))(empty(offsets(2)))(damaged, "offsets/2")
+  fails("a missing newest entry in offsets", Some(2))(remove(offsets(3)))(missing, "offsets/3", "No state is lost")
+  fails("a missing entry in offsets before the newest", Some(1))(remove(offsets(2)))(missing, "offsets/2")
+  fails("a flipped bit in a data file", Some(1), uploads)(flip(dataFileOf(2))(_ => 40))(damaged, "/dstl/data/")
+  fails("a missing data file", Some(1), uploads)(remove(dataFileOf(2)))(missing, ".changelog")
+  fails("a missing log directory", None, uploads)(removeLog())(missing, "/dstl/data/", "No batch can be rebuilt")
+  fails("a missing commit entry", Some(0))(remove(entry(1)))(missing, "commits/1", "2.changelog")
 
   for (
     (name, more) <- Seq(
@@ -110,11 +178,9 @@ class DamageSuite extends QuerySuite {
 
   for ((name, more) <- Seq("our provider" -> Map.empty[String, String], "Spark's provider" -> below))
     test(s"an error names entries that a copy of a running query's checkpoint lacks, and the way back: $name") {
-      val error = restartAfter(more.toSeq: _*) {
-        val repairs = Seq(remove(entry(2)), remove(entry(3)))
-        () => repairs.foreach(_())
-      }
+      val error = restartAfter(more.toSeq: _*)(all(remove(entry(2)), remove(entry(3))))
       assert(error.contains("[DSTL_MISSING_LOG_OBJECT]") && error.contains("commits/2"), error)
       assert(error.contains(s"dstl rollback file:$checkpoint --to 1 --apply"), error)
     }
+
 }

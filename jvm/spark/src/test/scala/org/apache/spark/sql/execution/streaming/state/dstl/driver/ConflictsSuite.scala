@@ -33,31 +33,38 @@ class ConflictsSuite extends ComparisonSuite {
     assertInLog(at, expected.batches.keySet)
   }
 
-  test("offsets that another driver has written stop the query with an error that names the other's run and host") {
+  for (
+    (what, epoch) <- Seq[(String, Seq[Long] => Long)](
+      "offsets that another driver has written stop the query with an error that names the other's run and host" ->
+        (_.max + 1),
+      "a query never names its own run as the other one, even if its claim is the newest" -> (_.max - 1)
+    )
+  ) test(what) {
     val at = fresh("begun")
     val playing = new Playing(operator, ours, at)
     val query = playing.start()
     try {
       playing.feed(query, batches.head)
+      val own = LoggedBatches.index(at, 0).get.writer.run
       // Another driver claims its epoch and begins the next batch, with its own offsets.
       val other = UUID.randomUUID()
-      claimAsAnother(at, other, "other.example")
+      claimAsAnother(at, other, "other.example", epoch)
       Files.writeString(at.resolve("offsets/1"), Files.readString(at.resolve("offsets/0")))
-      val error = failure(playing.feed(query, batches(1)))
-      assert(error.contains("[DSTL_FENCED]"), error)
+      val error = failure(playing.feed(query, batches(1))).linesIterator.find(_.contains("[DSTL_FENCED]")).get
       assert(error.contains(other.toString) && error.contains("other.example"), error)
+      assert(!error.split("\\[DSTL_FENCED\\]").last.contains(own.toString), error)
       assert(!Files.exists(at.resolve("commits/1")))
     } finally query.stop()
   }
 
   /** Claims an epoch as another driver does at its start: with the highest epoch's content and its own name. */
-  private def claimAsAnother(at: LocalPath, run: UUID, host: String): Unit = {
+  private def claimAsAnother(at: LocalPath, run: UUID, host: String, epoch: Seq[Long] => Long): Unit = {
     val epochs = files(at.resolve("dstl/epochs")).flatMap(LogLayout.parseEpoch)
     if (epochs.isEmpty) throw new FileNotFoundException(s"$at claims no epoch")
     val own = Files.readString(at.resolve(s"dstl/epochs/${epochs.max}"), UTF_8)
     val ownRun = LoggedBatches.index(at, 0).get.writer
     val others = own.replace(ownRun.run.toString, run.toString).replace(ownRun.host, host)
     assert(others != own, own)
-    Files.writeString(at.resolve(s"dstl/epochs/${epochs.max + 1}"), others): Unit
+    Files.writeString(at.resolve(s"dstl/epochs/${epoch(epochs)}"), others): Unit
   }
 }

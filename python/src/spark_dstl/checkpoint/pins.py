@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pins: small objects by which readers ask a query to keep what a batch needs, and all later batches.
+
+A pin holds if Spark had not purged its batch when the pin was created. Spark deletes `offsets/N` before it purges
+`commits/N`, and a query deletes nothing of what is purged before it has listed the pins. So a pin holds if `offsets/N`
+still exists after the pin was created. The pin has a copy of `offsets/N`, without which the state cannot be read.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from types import TracebackType
+
+from spark_dstl.checkpoint import sparkfiles
+from spark_dstl.checkpoint.access import CheckpointAccess
+from spark_dstl.checkpoint.format import names
+from spark_dstl.checkpoint.storage import Storage
+from spark_dstl.checkpoint.survey import entries_of, no_entry
+from spark_dstl.errors import CannotPin, CheckpointNotFound, DstlError, PinTooLate, UnreadableStorage
+
+# How long a pin lasts that its reader renews while it reads.
+RENEWED = timedelta(minutes=10)
+_DIRECTORY = "dstl/epochs"
+_MAX_PIN = sparkfiles.MAX_OFFSETS + 4096
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A pin on storage. Its query may end it earlier: see the option `pins.maxDuration`."""
+
+    name: str
+    """The name of its object, by which it is ended."""
+    batch: int
+    """The batch that it keeps, with all later ones."""
+    lasts: timedelta
+    """How long it was asked for."""
+    pinned_at: datetime | None
+    """When it was created, by the storage's clock."""
+
+    @property
+    def ends_at(self) -> datetime | None:
+        """When it ends, by the storage's clock."""
+        return self.pinned_at and self.pinned_at + self.lasts
+
+
+def create_pin(checkpoint: CheckpointAccess, batch: int | None, lasts: timedelta) -> Pin:
+    """Pin a batch, by default the newest. Raises `PinTooLate` if Spark does not retain it, or `CannotPin`."""
+    storage = checkpoint.storage
+    if not storage.objects(_DIRECTORY):
+        raise CannotPin(
+            f"{checkpoint.path} cannot be pinned: no run with the log has begun on it, and stock Spark ignores pins"
+        )
+    there = entries_of(storage)
+    if batch is None and not there:
+        raise CheckpointNotFound(f"{checkpoint.path} has no commit entry yet, so there is no batch to pin")
+    number = max(there) if batch is None else batch
+    if number not in there:
+        raise no_entry(storage, number)
+    offsets = storage.read(f"offsets/{number}", sparkfiles.MAX_OFFSETS)
+    if offsets is None:
+        raise _too_late(checkpoint, number)
+    header = json.dumps({"pin": 1, "host": socket.gethostname()}).encode()
+    made = _write(storage, number, lasts, header + b"\n" + offsets)
+    if storage.size(f"offsets/{number}") is None:
+        end_pin(checkpoint, made.name)
+        raise _too_late(checkpoint, number)
+    return made
+
+
+def _write(storage: Storage, batch: int, lasts: timedelta, content: bytes) -> Pin:
+    seconds = max(1, int(lasts.total_seconds()))
+    name = f"{batch}-{seconds}-{uuid.uuid4()}.pin"
+    storage.create(f"{_DIRECTORY}/{name}", content)
+    return Pin(name, batch, timedelta(seconds=seconds), None)
+
+
+def _too_late(checkpoint: CheckpointAccess, batch: int) -> PinTooLate:
+    return PinTooLate(
+        f"batch {batch} of {checkpoint.path} cannot be pinned: Spark retains it no more, and the query may delete what "
+        "it needs. Pin a newer batch; `dstl ls PATH versions` shows which are retained"
+    )
+
+
+def pins_of(storage: Storage) -> list[Pin]:
+    """Return the pins of a checkpoint, of the oldest batches first."""
+    found = []
+    for stored in storage.objects(_DIRECTORY):
+        parsed = names.pin(stored.last_name)
+        if parsed is not None:
+            batch, seconds = parsed
+            # More than a thousand years are not shown.
+            lasts = timedelta(seconds=min(seconds, 2**35))
+            found.append(Pin(stored.last_name, batch, lasts, stored.modified))
+    return sorted(found, key=lambda pin: (pin.batch, pin.name))
+
+
+def end_pin(checkpoint: CheckpointAccess, name: str) -> bool:
+    """End a pin; return whether it existed."""
+    if names.pin(name) is None:
+        raise DstlError(f"{name} is not the name of a pin; `dstl ls {checkpoint.path} pins` shows them")
+    return checkpoint.storage.delete(f"{_DIRECTORY}/{name}")
+
+
+def pinned_offsets(storage: Storage, batch: int) -> bytes | None:
+    """Return the copy of `offsets/N` in a pin of the batch; None if no pin has one."""
+    for pin in pins_of(storage):
+        if pin.batch == batch:
+            content = storage.read(f"{_DIRECTORY}/{pin.name}", _MAX_PIN)
+            if content is not None:
+                return content.partition(b"\n")[2]
+    return None
+
+
+class HeldPin:
+    """A pin that is renewed until it is ended. A context manager, which ends it."""
+
+    def __init__(self, checkpoint: CheckpointAccess, batch: int | None, lasts: timedelta) -> None:
+        """Pin a batch; raises as `create_pin`."""
+        self._checkpoint = checkpoint
+        self._lasts = lasts
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._pin = create_pin(checkpoint, batch, lasts)
+        threading.Thread(target=self._keep_renewing, name="dstl-pin", daemon=True).start()
+
+    @property
+    def batch(self) -> int:
+        """The batch from which on the log is kept."""
+        return self._pin.batch
+
+    def move(self, batch: int) -> None:
+        """Pin a later batch instead."""
+        with self._lock:
+            if not self._ended.is_set():
+                newer = create_pin(self._checkpoint, batch, self._lasts)
+                end_pin(self._checkpoint, self._pin.name)
+                self._pin = newer
+
+    def end(self) -> None:
+        """End the pin. Storage that does not answer is no error: the pin ends after its time."""
+        with self._lock:
+            if not self._ended.is_set():
+                self._ended.set()
+                with suppress(UnreadableStorage):
+                    end_pin(self._checkpoint, self._pin.name)
+
+    def __enter__(self) -> HeldPin:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def renew(self) -> None:
+        """Create the pin anew, whose time begins again. The log has its batch, because of the present pin.
+
+        Raises `PinTooLate` if the present pin was ended by another.
+        """
+        with self._lock:
+            if self._ended.is_set():
+                return
+            storage = self._checkpoint.storage
+            content = storage.read(f"{_DIRECTORY}/{self._pin.name}", _MAX_PIN)
+            if content is None:
+                raise PinTooLate(
+                    f"the pin of batch {self.batch} of {self._checkpoint.path} was ended by `dstl unpin`, or by the "
+                    "query after its option pins.maxDuration: the query may delete what the batch needs"
+                )
+            newer = _write(storage, self.batch, self._lasts, content)
+            end_pin(self._checkpoint, self._pin.name)
+            self._pin = newer
+
+    def _keep_renewing(self) -> None:
+        while not self._ended.wait(self._pin.lasts.total_seconds() / 3):
+            try:
+                self.renew()
+            except PinTooLate as error:
+                _logger.warning("%s", error)
+                return
+            except DstlError as error:
+                _logger.warning("The pin of batch %s was not renewed, which is tried again: %s", self.batch, error)
+
+
+def pin_if_possible(checkpoint: CheckpointAccess, batch: int | None) -> HeldPin | None:
+    """Pin a batch, by default the newest; None without the permission, or if there is nothing to pin."""
+    try:
+        return HeldPin(checkpoint, batch, RENEWED)
+    except (CannotPin, UnreadableStorage, CheckpointNotFound) as error:
+        _logger.debug("%s is read without a pin: %s", checkpoint.path, error)
+        return None
+
+
+@contextmanager
+def pinned_if_possible(checkpoint: CheckpointAccess, batch: int) -> Iterator[None]:
+    """Pin a batch while it is read, as `pin_if_possible`."""
+    with pin_if_possible(checkpoint, batch) or nullcontext():
+        yield

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of what Spark writes for sources and operators: `sources/`, and metadata and schemas in `state/`.
+
+Spark keeps no checksums of these files: a check finds that one is missing or cannot be parsed, and no other value.
+"""
+
+import json
+import re
+from collections.abc import Callable, Collection
+from itertools import pairwise
+
+from spark_dstl.checkpoint import sparkfiles
+from spark_dstl.checkpoint.format import names
+from spark_dstl.checkpoint.verification.findings import Look
+
+_MOST_BYTES = 64 * 1024 * 1024
+_OTHER = "it is not what Spark writes"
+_COMPACT = ".compact"
+_OPERATOR = re.compile(r"\d+/_metadata/(?:metadata|v2/\d+)")
+_SCHEMA = re.compile(r"\d+/(?:\d+/(?:[^/]+/)?_metadata/schema|_stateSchema/[^/]+/[^/.][^/]*)")
+# Spark 4.2 starts with any content of the other files: of operators without schema files, and of schemas of joins.
+_STARTS_NOT_WITHOUT = re.compile(r"\d+/(?:_metadata/v2(?:/\d+)?|\d+/(?:[^/]+/)?_metadata/schema)")
+_SCHEMA_BEGINS = re.compile(rb"\0[\2-\4]v[1-9][0-9]*")
+# Spark writes a longer text in several pieces, between which a length stands.
+_ONE_PIECE = 64 * 1024
+
+
+def check_state(look: Look) -> str | None:
+    """Check the metadata of operators and the schemas of stores; return why no batch can be continued from."""
+    state = look.survey.state
+    if not state and look.survey.stores:
+        look.damage("state", "it is missing or empty")
+        return _needed("state")
+    obstacles: list[str] = []
+    schemas: dict[str, str] = {}
+    for pattern, is_sound in ((_OPERATOR, sparkfiles.is_operator), (_SCHEMA, _is_schema)):
+        paths = [path for path in state if pattern.fullmatch(path)]
+        for path, content in look.readers.each(lambda path: look.storage.read(f"state/{path}", _MOST_BYTES), paths):
+            if content is None:
+                continue
+            if is_sound(content):
+                schemas |= dict.fromkeys(sparkfiles.schemas(content), path)
+                continue
+            look.damage(f"state/{path}", _OTHER, 0)
+            if _STARTS_NOT_WITHOUT.fullmatch(path):
+                obstacles.append(_needed(f"state/{path}"))
+    described = {path.split("/")[0] for path in state if "/_metadata/v2/" in path}
+    lacking = {path.split("/")[0] for path in state if "/_stateSchema/" in path} - described
+    missing = {f"{operator}/_metadata/v2": "it is missing: there are schemas of the operator" for operator in lacking}
+    missing |= {path: f"it is missing: state/{by} names it" for path, by in schemas.items() if path not in state}
+    for path, what in sorted(missing.items()):
+        look.damage(f"state/{path}", what)
+        if _STARTS_NOT_WITHOUT.fullmatch(path):
+            obstacles.append(_needed(f"state/{path}"))
+    return min(obstacles, default=None)
+
+
+def check_sources(look: Look, offsets: dict[int, list[bytes]]) -> dict[int, str]:
+    """Check the logs of sources; return the batches that cannot be continued from, each with a reason.
+
+    `offsets` are the lines of sources in the offsets of batches.
+    """
+    by_source: dict[int, dict[int, str]] = {}
+    for stored in look.storage.objects("sources", recursive=True):
+        _, directory, *last = stored.name.split("/")
+        number = names.number("/".join(last).removesuffix(_COMPACT))
+        if directory.isdecimal() and number is not None:
+            entries = by_source.setdefault(int(directory), {})
+            # Spark prefers a compacted entry.
+            entries[number] = max(entries.get(number, ""), stored.name)
+    named = {batch: _file_sources(lines, by_source) for batch, lines in offsets.items()}
+    newest = named[max(named)] if named else {}
+    obstacles: dict[int, str] = {}
+    for source in sorted(by_source.keys() | newest.keys()):
+        entries, is_file_source = by_source.get(source, {}), source in newest
+        what = _check_source(look, source, entries, is_file_source)
+        for batch, of in named.items():
+            wanted = of.get(source, -1)
+            if what is not None:
+                obstacles.setdefault(batch, what)
+            elif wanted > max(entries, default=-1):
+                obstacles.setdefault(batch, _needed(f"sources/{source}/{wanted}"))
+        if newest.get(source, -1) > max(entries, default=-1):
+            what = f"it is missing: offsets/{max(named)} names it"
+            look.damage(f"sources/{source}/{newest[source]}", what)
+    return obstacles
+
+
+def _file_sources(lines: list[bytes], directories: Collection[int]) -> dict[int, int]:
+    """Return the entries of file sources that a batch's offsets name, by the number of the source.
+
+    Spark writes a line for each use of a source, and one directory for all uses. If lines are equal and there are fewer
+    directories, the numbers are unknown.
+    """
+    if len({*lines}) < len(lines) and max(directories, default=-1) + 1 < len(lines):
+        return {}
+    named = ((sparkfiles.json_object(line) or {}).get("logOffset") for line in lines)
+    return {source: number for source, number in enumerate(named) if isinstance(number, int)}
+
+
+def _check_source(look: Look, source: int, entries: dict[int, str], is_file_source: bool) -> str | None:
+    """Check the entries of a source that a start reads; return why it fails."""
+    first = max((number for number, name in entries.items() if name.endswith(_COMPACT)), default=0)
+    read = {number: name for number, name in sorted(entries.items()) if number >= first or not is_file_source}
+    obstacle = None
+    if is_file_source and entries:
+        for before, after in pairwise(sorted({first - 1, *read})):
+            if after > before + 1:
+                name = f"sources/{source}/{before + 1}" + (f" to {after - 1}" if after > before + 2 else "")
+                look.damage(name, "it is missing: there are later ones, and a start reads all of them")
+                obstacle = _needed(name)
+    is_sound = _is_file_source_entry if is_file_source else bool
+    wanted = read.values()
+    for name, content in look.readers.each(lambda name: look.storage.read(name, _MOST_BYTES), wanted):
+        if content is not None and not is_sound(content):
+            look.damage(name, _OTHER if content else "it is empty", 0)
+            obstacle = _needed(name)
+    return obstacle
+
+
+def _needed(name: str) -> str:
+    return f"{name} is missing or damaged, and Spark does not start without it"
+
+
+def _is_file_source_entry(content: bytes) -> bool:
+    first, *files = content.split(b"\n")
+    return sparkfiles.is_version(first) and all(sparkfiles.json_object(file) is not None for file in files if file)
+
+
+def _is_schema(content: bytes) -> bool:
+    """Whether this begins as a schema of Spark, and all JSON in it can be parsed: at least of a key and a value."""
+    if not _SCHEMA_BEGINS.match(content):
+        return False
+    text, at, found = content.decode("utf-8", "replace"), 0, 0
+    decode: Callable[[str, int], tuple[object, int]] = json.JSONDecoder().raw_decode
+    try:
+        while len(content) < _ONE_PIECE and (at := text.find("{", at)) >= 0:
+            at = decode(text, at)[1]
+            found += 1
+    except (ValueError, RecursionError):
+        return False
+    return found > 1 or len(content) >= _ONE_PIECE

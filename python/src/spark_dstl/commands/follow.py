@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dstl follow`: the changes of each batch as it is committed, on standard output or as a file a batch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spark_dstl.checkpoint.checkpoint import Checkpoint
+from spark_dstl.checkpoint.follow import ChangedBatch, Followed, Position
+from spark_dstl.checkpoint.java.state import Selection
+from spark_dstl.checkpoint.locate import PURPOSE
+from spark_dstl.commands.console.options import NUMBER, Location, located
+from spark_dstl.commands.console.printing import print_rows, write_rows
+from spark_dstl.commands.state import HELP, selecting
+from spark_dstl.dependencies import needed
+from spark_dstl.errors import DstlError
+
+_CURSOR = "cursor.json"
+
+
+@click.command(
+    short_help="Show the changes of each batch as it is committed.",
+    help=f"""Show the changes of each batch to the state in the checkpoint at PATH, once and in order.
+
+A row for each change record, with its batch: update for a put value, append for a merge into the values of its key,
+delete. Key and value are rows of Spark's state stores.
+
+With --to each batch is a file in a directory, and cursor.json, written after it, has the last batch: the command goes
+on after it when it is started again, and each batch is there once. Without --to the rows are printed, from the batch
+after the newest on.
+
+It ends with exit code 1 if the query is rolled back below a batch that was followed, and names the batch to continue
+after; or if the query has deleted the next batch. The batches are pinned while the command runs.
+
+{HELP}
+""",
+    epilog="""\b
+Examples:
+  dstl follow /checkpoints/clicks --from 1041 --no-wait
+  dstl follow /checkpoints/clicks --to changes --format parquet --from 1041 --no-wait
+  dstl follow s3a://bucket/checkpoints/clicks --from 1041 --until 1041 --operator 0
+""",
+)
+@located
+@click.option("--from", "first", type=NUMBER, metavar="N", help="Begin with batch N, which replaces files from N on.")
+@click.option("--until", type=NUMBER, metavar="M", help="End after batch M.")
+@click.option("--no-wait", is_flag=True, help="End after the newest batch.")
+@click.option("--to", type=click.Path(file_okay=False, path_type=Path), metavar="DIR", help="A file a batch, in DIR.")
+@selecting
+def follow(
+    at: Location,
+    first: int | None,
+    until: int | None,
+    no_wait: bool,
+    to: Path | None,
+    selection: Selection,
+    form: str,
+) -> None:
+    """Follow; the help is above."""
+    with at.opened() as checkpoint:
+        # A file is for programs.
+        files = Files(to, "jsonl" if form == "table" else form, checkpoint) if to is not None else None
+        after = files.begin(first) if files else None if first is None else first - 1
+        with checkpoint.follow(after, selection) as followed:
+            batches = followed.changes(until, waits=not no_wait)
+            if files:
+                written = sum(1 for _ in map(files.write, batches))
+                click.echo(f"{written} batches written to {to}; the last is {followed.position.batch}.", err=True)
+            else:
+                _print(form, batches, followed)
+
+
+def _print(form: str, batches: Iterator[ChangedBatch], followed: Followed) -> None:
+    arrow = needed("pyarrow", PURPOSE)
+    first = next(batches, None)
+    if first is None:
+        return
+    schema = _rows(first).schema
+
+    def rows() -> Iterator[Any]:
+        batch: ChangedBatch | None = first
+        while batch is not None:
+            found = _rows(batch)
+            if found.schema != schema:
+                raise DstlError(
+                    f"the schema of the state has changed with batch {followed.position.batch}: start the command "
+                    f"again, with --from {followed.position.batch}"
+                )
+            yield found
+            batch = next(batches, None)
+
+    print_rows(form, arrow.RecordBatchReader.from_batches(schema, rows()))
+
+
+def _rows(batch: ChangedBatch) -> Any:
+    """Return the rows of a batch, with its number in the first column."""
+    arrow = needed("pyarrow", PURPOSE)
+    rows = batch.changes
+    number = arrow.array([batch.batch] * rows.num_rows, arrow.int64())
+    return arrow.RecordBatch.from_arrays([number, *rows.columns], ["batch", *rows.schema.names])
+
+
+class Files:
+    """A directory with a file for each batch, and a cursor that is written after each."""
+
+    def __init__(self, directory: Path, form: str, checkpoint: Checkpoint) -> None:
+        self._directory = directory
+        self._form = form
+        self._checkpoint = checkpoint
+
+    def begin(self, first: int | None) -> Position | int | None:
+        """Return the batch after which to continue: that of the cursor, or the one before `first`."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        cursor = self._cursor()
+        if first is None:
+            return cursor
+        for path in self._directory.iterdir():
+            number, _, ending = path.name.partition(".")
+            if ending == self._form and number.isdecimal() and int(number) >= first:
+                path.unlink()
+        return first - 1
+
+    def write(self, batch: ChangedBatch) -> None:
+        """Write the file of a batch, then the cursor. A file without a cursor is written again."""
+        table = needed("pyarrow", PURPOSE).Table.from_batches([_rows(batch)])
+        with self._replacing(f"{batch.batch:010d}.{self._form}") as path, path.open("wb") as file:
+            write_rows(self._form, table, file)
+        with self._replacing(_CURSOR) as path:
+            content = {"query": self._checkpoint.query, **asdict(Position(batch.batch, batch.entry))}
+            path.write_text(json.dumps(content) + "\n", encoding="utf-8")
+
+    def _cursor(self) -> Position | None:
+        path = self._directory / _CURSOR
+        if not path.exists():
+            return None
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            query, position = content["query"], Position(int(content["batch"]), str(content["entry"]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise DstlError(
+                f"{path} is not a cursor of this command: {error}. Name another directory, or use --from"
+            ) from error
+        if query != self._checkpoint.query:
+            raise DstlError(
+                f"{path} is of query {query}, and {self._checkpoint.path} of query {self._checkpoint.query}: name "
+                "another directory"
+            )
+        return position
+
+    @contextmanager
+    def _replacing(self, name: str) -> Iterator[Path]:
+        """Give a temporary path, which gets the name at the end."""
+        path = self._directory / f".{name}.tmp"
+        yield path
+        path.replace(self._directory / name)

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from written_checkpoint import WrittenCheckpoint
+
+import spark_dstl
+from spark_dstl.checkpoint import activity, pins
+from spark_dstl.checkpoint.storage import Storage
+from spark_dstl.commands import main
+from spark_dstl.errors import CannotPin, CheckpointNotFound, DstlError, PinTooLate, UnreadableStorage
+
+
+def names(written: WrittenCheckpoint) -> list[str]:
+    return sorted(path.name for path in (written.root / "dstl/epochs").glob("*.pin"))
+
+
+def dstl(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(one) for one in arguments], prog_name="dstl")
+
+
+def test_a_pin_names_its_batch_and_its_time_and_has_a_copy_of_offsets(written: WrittenCheckpoint) -> None:
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        made = pins.create_pin(checkpoint, 2, timedelta(hours=2))
+        assert names(written) == [made.name]
+        assert made.name.startswith("2-7200-")
+        assert (written.root / "offsets/2").read_bytes() == pins.pinned_offsets(checkpoint.storage, 2)
+        assert pins.pinned_offsets(checkpoint.storage, 3) is None
+        (row,) = checkpoint.pins().to_pylist()
+        assert (row["pin"], row["batch"], row["lasts_seconds"]) == (made.name, 2, 7200)
+        assert row["ends_at"] - row["pinned_at"] == timedelta(hours=2)
+        assert pins.end_pin(checkpoint, made.name)
+        assert not pins.end_pin(checkpoint, made.name)
+        assert names(written) == []
+
+
+def test_a_batch_that_spark_does_not_retain_cannot_be_pinned(written: WrittenCheckpoint) -> None:
+    (written.root / "offsets/1").unlink()
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        with pytest.raises(PinTooLate, match=r"batch 1 of .* cannot be pinned"):
+            checkpoint.pin(1)
+        with pytest.raises(CheckpointNotFound, match="no commit entry of batch 9"):
+            checkpoint.pin(9)
+    assert names(written) == []
+
+
+def test_a_pin_that_comes_too_late_is_deleted(written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The query purges the batch between the read of its offsets and the creation of the pin."""
+    create = Storage.create
+
+    def after_a_purge(self: Storage, name: str, content: bytes) -> None:
+        (written.root / "offsets/1").unlink()
+        create(self, name, content)
+
+    monkeypatch.setattr(Storage, "create", after_a_purge)
+    with spark_dstl.open(str(written.root)) as checkpoint, pytest.raises(PinTooLate):
+        checkpoint.pin(1)
+    assert names(written) == []
+
+
+def test_a_held_pin_is_renewed_moved_and_ended(written: WrittenCheckpoint) -> None:
+    with spark_dstl.open(str(written.root)) as checkpoint, checkpoint.pin(1, timedelta(hours=1)) as held:
+        (first,) = names(written)
+        (written.root / "offsets/1").unlink()
+        held.renew()
+        (second,) = names(written)
+        assert second != first
+        assert second.startswith("1-3600-")
+        assert pins.pinned_offsets(checkpoint.storage, 1)
+        held.move(3)
+        (third,) = names(written)
+        assert third.startswith("3-3600-")
+        assert held.batch == 3
+    assert names(written) == []
+    held.renew()
+    held.end()
+    assert names(written) == []
+
+
+def test_a_pin_that_another_has_ended_is_not_renewed(written: WrittenCheckpoint) -> None:
+    with spark_dstl.open(str(written.root)) as checkpoint, checkpoint.pin(1) as held:
+        assert dstl("unpin", written.root, "--all").exit_code == 0
+        with pytest.raises(PinTooLate, match="was ended by"):
+            held.renew()
+
+
+def test_without_permission_reads_go_without_a_pin(written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: Any) -> None:
+        raise UnreadableStorage("permission denied")
+
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        with pins.pinned_if_possible(checkpoint, 2):
+            assert len(names(written)) == 1
+        monkeypatch.setattr(Storage, "create", refused)
+        with pins.pinned_if_possible(checkpoint, 2):
+            assert names(written) == []
+        with pytest.raises(UnreadableStorage):
+            checkpoint.pin(2)
+
+
+def test_a_pin_is_no_sign_of_a_running_query(written: WrittenCheckpoint) -> None:
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        before = activity.written(checkpoint)
+        with checkpoint.pin():
+            assert activity.written(checkpoint) == before
+
+
+def test_verify_counts_a_pin_as_no_damage(written: WrittenCheckpoint) -> None:
+    with spark_dstl.open(str(written.root)) as checkpoint, checkpoint.pin():
+        found = checkpoint.verify(deep=True)
+        assert not found.is_damaged
+        assert found.leftover_bytes == 0
+
+
+def test_the_commands_pin_list_and_unpin(written: WrittenCheckpoint) -> None:
+    result = dstl("pin", written.root, "--batch", "2", "--for", "2h")
+    assert result.exit_code == 0, result.output
+    (name,) = names(written)
+    assert "Batch 2 is pinned until" in result.output
+    assert f"dstl unpin {written.root} {name}" in result.output
+    newest = json.loads(dstl("pin", written.root, "--output", "json").output)
+    assert (newest["batch"], newest["lasts_seconds"]) == (3, 3600)
+    assert f"{name}" in dstl("ls", written.root, "pins").output
+    assert "2, of batch 2 and later; the last ends" in dstl("show", written.root).output
+    assert "1 pins ended" in dstl("unpin", written.root, "--batch", "3").output
+    assert "1 pins ended" in dstl("unpin", written.root, name).output
+    assert "There was no such pin" in dstl("unpin", written.root, name).output
+    assert "pins" not in dstl("show", written.root).output
+
+
+@pytest.mark.parametrize("wrong", ["0s", "-1h", "soon", "500ms"])
+def test_a_wrong_time_is_refused(written: WrittenCheckpoint, wrong: str) -> None:
+    result = dstl("pin", written.root, "--for", wrong)
+    assert result.exit_code == 2
+    assert "is not a duration of a second or more" in result.output
+
+
+def test_unpin_needs_one_choice_and_the_name_of_a_pin(written: WrittenCheckpoint) -> None:
+    assert dstl("unpin", written.root).exit_code == 2
+    assert dstl("unpin", written.root, "--all", "--batch", "3").exit_code == 2
+    result = dstl("unpin", written.root, "../../commits/3")
+    assert result.exit_code == 1
+    assert "is not the name of a pin" in result.output
+    assert (written.root / "commits/3").exists()
+    with spark_dstl.open(str(written.root)) as checkpoint, pytest.raises(DstlError):
+        pins.end_pin(checkpoint, "3")
+
+
+def test_a_checkpoint_of_stock_spark_takes_no_pins(written: WrittenCheckpoint) -> None:
+    for claim in (written.root / "dstl/epochs").iterdir():
+        claim.unlink()
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        with pytest.raises(CannotPin, match="stock Spark ignores pins"):
+            checkpoint.pin()
+        with pins.pinned_if_possible(checkpoint, 3):
+            assert names(written) == []

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verification reads what a restart reads, and counts what it has not read."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from verified import HEADER, data, dstl, entry, flip, purge, ten_batches, verified
+from written_checkpoint import RUN, SST, Written, WrittenCheckpoint
+
+import spark_dstl
+from spark_dstl.checkpoint.verification.findings import Verification
+from spark_dstl.commands import console
+
+SST_BYTES = 60  # of each store's snapshot, in a data file
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> WrittenCheckpoint:
+    return ten_batches(tmp_path / "q")
+
+
+def test_a_flipped_byte_of_any_data_file_that_a_restart_replays_is_found(tmp_path: Path) -> None:
+    checkpoint = WrittenCheckpoint(tmp_path / "q").begin()
+    for batch in range(10):
+        checkpoint.batch(batch, large=True, snapshots=batch == 4)
+    read = range(5, 10)
+    files = {batch: data(checkpoint.root, batch + 1 + (batch > 4)) for batch in range(10)}
+    for batch, file in files.items():
+        flip(file, 30)
+        found = verified(checkpoint.root)
+        named = [one.object for one in found.damages]
+        assert named == ([str(file)] if batch in read else []), batch
+        assert found.newest_undamaged == (batch - 1 if batch in read else 9)
+        assert found.unread["changelogs"] > 0
+        flip(file, 30)
+    for file in files.values():
+        flip(file, 30)
+    found = verified(checkpoint.root)
+    # Of the batches before the snapshot nothing can be used, so no batch is undamaged.
+    assert {one.object for one in found.damages} >= {str(files[batch]) for batch in read}
+    assert found.newest_undamaged in (None, 4)
+    assert dstl("verify", str(checkpoint.root)).exit_code == console.DAMAGED
+
+
+@pytest.mark.parametrize("name", ["commits/9", "commits/7", f"dstl/data/1-{RUN}/1-3-5eed.log", "offsets/9"])
+def test_a_flipped_byte_anywhere_in_an_object_that_a_restart_reads_is_found(
+    written: WrittenCheckpoint, name: str
+) -> None:
+    file = written.root / name
+    for at in range(0, file.stat().st_size, 101):
+        flip(file, at)
+        assert str(file) in [one.object for one in verified(written.root).damages], at
+        flip(file, at)
+
+
+@pytest.mark.parametrize("batch", [5, 6, 8, 9])
+def test_a_flipped_byte_in_the_body_of_an_entry_that_a_restart_reads_is_found(
+    written: WrittenCheckpoint, batch: int
+) -> None:
+    """The changelogs of batch 7 are in a data file."""
+    flip(entry(written.root, batch), HEADER + 30)
+    found = verified(written.root)
+    (damage,) = found.damages
+    assert (damage.object, damage.offset) == (str(entry(written.root, batch)), HEADER + 24)
+    assert damage.what == f"the 40 bytes of 0/0/{batch + 1}.changelog have another checksum"
+    assert found.newest_undamaged == batch - 1
+    output = dstl("verify", str(written.root)).output
+    assert f"DAMAGED. The newest batch without damage in what was read is {batch - 1}, of 9." in output
+    assert "intact" not in output.lower()
+
+
+def test_damage_below_the_snapshots_of_a_restart_is_found_with_deep_alone(written: WrittenCheckpoint) -> None:
+    flip(entry(written.root, 2), HEADER + 30)
+    found = verified(written.root)
+    assert not found.is_damaged
+    assert found.unread["changelogs"] == 2 * 40 * 4
+    assert verified(written.root, deep=True).is_damaged
+
+
+def test_the_batch_to_roll_back_to_is_read_as_well(written: WrittenCheckpoint) -> None:
+    """Its changelogs are below the snapshot that a restart from the newest batch loads."""
+    written.entry(6, written.changes(6)[:1])
+    flip(entry(written.root, 5), HEADER + 30)
+    flip(entry(written.root, 2), HEADER + 30)
+    data(written.root, 2).unlink()
+    found = verified(written.root)
+    assert found.newest_undamaged == 1
+    assert str(entry(written.root, 2)) in [one.object for one in found.damages]
+
+
+def test_the_batch_that_a_rollback_names_is_read(written: WrittenCheckpoint) -> None:
+    flip(entry(written.root, 2), HEADER + 30)
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        assert checkpoint.plan_rollback(1).to == 1
+    result = dstl("rollback", str(written.root), "--to", "3")
+    assert result.exit_code == 1
+    assert "cannot be rolled back to batch 3: state of 0/0: version 3: its bytes are damaged" in result.output
+
+
+def test_what_was_not_read_is_counted_by_kind(written: WrittenCheckpoint) -> None:
+    found = verified(written.root)
+    # The zips are read for their lists of files; the entry of the snapshots is read whole.
+    assert found.unread == {"changelogs": 2 * 40 * 4, "snapshots": 2 * SST_BYTES}
+    assert found.counts.checked_bytes > 2 * 40 * 6
+    output = dstl("verify", str(written.root)).output
+    assert (
+        "Not read: 320 B of changelogs that a restart does not need and 120 B of snapshots (--deep reads them)"
+        in output
+    )
+    assert output.endswith("No damage found in what was read. The newest batch is 9.\n")
+    document = json.loads(dstl("verify", str(written.root), "--output", "json").output)
+    assert (document["damaged"], document["newest_undamaged"]) == (False, 9)
+    assert document["unread"] == {"changelogs": 320, "snapshots": 120}
+    deep = verified(written.root, deep=True)
+    assert deep.unread == {}
+    assert deep.counts.checked_bytes > found.counts.checked_bytes
+    output = dstl("verify", str(written.root), "--deep").output
+    assert "Not read" not in output
+    assert output.endswith("Intact. The newest batch is 9.\n")
+
+
+def test_the_bytes_of_plain_files_without_a_checksum_stay_unread(tmp_path: Path) -> None:
+    checkpoint = WrittenCheckpoint(tmp_path / "q").begin()
+    checkpoint.plain_entry(0)
+    checkpoint.batch(1)
+    assert verified(checkpoint.root, deep=True).unread == {"without checksum": 80}
+    output = dstl("verify", str(checkpoint.root), "--deep").output
+    assert "Not read: 80 B of plain files, for which Spark keeps no checksum" in output
+    assert output.endswith("No damage found in what was read. The newest batch is 1.\n")
+
+
+def test_a_part_that_many_entries_name_is_read_and_counted_once(written: WrittenCheckpoint) -> None:
+    before = verified(written.root, deep=True).counts.checked_bytes
+    file = Written(0, 0, 9, b"shared" * 20, kind=SST, qualifier="000042-shared")
+    places = written.data_file([file])
+    for batch in (8, 9):
+        shared = Written(0, 0, batch + 1, places[file.name], kind=SST, qualifier="000042-shared")
+        written.entry(batch, [*written.changes(batch), shared])
+    assert verified(written.root, deep=True).counts.checked_bytes == before + 120
+
+
+def test_reading_shows_its_progress(written: WrittenCheckpoint) -> None:
+    shown: dict[str, tuple[int, int]] = {}
+    with spark_dstl.open(str(written.root), progress=lambda what, done, of: shown.update({what: (done, of)})) as it:
+        it.verify(deep=True)
+    assert shown["Reading whole commit entries"] == (10, 10)
+    assert shown["Reading data files"][0] == shown["Reading data files"][1] > 0
+
+
+SOURCES: dict[str, tuple[Callable[[Path], object], str, str]] = {
+    "a missing file of a source": (lambda root: (root / "sources/0/0").unlink(), "sources/0/0", "it is missing"),
+    "a missing directory": (lambda root: shutil.rmtree(root / "sources"), "sources/0/0", "it is missing"),
+    "an empty one": (lambda root: (root / "sources/0/0").write_bytes(b""), "sources/0/0", "it is empty"),
+    "no version": (lambda root: (root / "sources/0/0").write_text("x\n{}"), "sources/0/0", "not what Spark writes"),
+    "no JSON": (lambda root: (root / "sources/0/0").write_text("v1\n{x"), "sources/0/0", "not what Spark writes"),
+    "an operator's metadata": (
+        lambda root: (root / "state/0/_metadata/metadata").write_text("v1\n{x"),
+        "state/0/_metadata/metadata",
+        "not what Spark writes",
+    ),
+    "an operator's metadata without a version": (
+        lambda root: (root / "state/0/_metadata/metadata").write_text("{}"),
+        "state/0/_metadata/metadata",
+        "not what Spark writes",
+    ),
+    "a schema": (lambda root: flip(root / "state/0/0/_metadata/schema", 11), "state/0/0/_metadata/schema", "not what"),
+    "a cut schema": (
+        lambda root: (root / "state/0/0/_metadata/schema").write_bytes(b"\0\2v2\0\0\0\1"),
+        "state/0/0/_metadata/schema",
+        "not what",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("damage", "name", "what"), SOURCES.values(), ids=SOURCES)
+def test_damaged_metadata_of_sources_and_state_is_found(
+    written: WrittenCheckpoint, damage: Callable[[Path], object], name: str, what: str
+) -> None:
+    damage(written.root)
+    found = verified(written.root)
+    assert [one.object for one in found.damages] == [str(written.root / name)]
+    assert what in found.damages[0].what
+
+
+@pytest.mark.parametrize(
+    ("name", "newest"),
+    [("sources/0/0", None), ("state/0/0/_metadata/schema", None), ("state/0/_metadata/metadata", 9)],
+)
+def test_without_what_spark_needs_to_start_no_batch_can_be_continued_from(
+    written: WrittenCheckpoint, name: str, newest: int | None
+) -> None:
+    """Spark starts without an operator's metadata of the first version."""
+    (written.root / name).write_bytes(b"x")
+    found = verified(written.root)
+    assert found.newest_undamaged == newest
+    if newest is None:
+        assert found.lost[9] == f"{name} is missing or damaged, and Spark does not start without it"
+        assert "No batch is without damage" in dstl("verify", str(written.root)).output
+
+
+@pytest.mark.parametrize(
+    ("entries", "latest", "missing"),
+    [
+        (["0", "1", "2"], 2, None),
+        (["9.compact", "10", "11"], 11, None),
+        (["3", "9.compact", "10"], 10, None),
+        (["0", "2"], 2, "sources/0/1"),
+        (["0", "1"], 2, "sources/0/2"),
+        (["10", "11"], 11, "sources/0/0 to 9"),
+        (["9.compact", "11"], 11, "sources/0/10"),
+    ],
+)
+def test_the_entries_of_a_file_source_that_a_start_reads_must_exist(
+    written: WrittenCheckpoint, entries: list[str], latest: int, missing: str | None
+) -> None:
+    """A start reads the newest compacted entry, and all later ones."""
+    (written.root / "sources/0/0").unlink()
+    for name in entries:
+        (written.root / f"sources/0/{name}").write_text('v1\n{"path":"file:///in","timestamp":0,"batchId":0}')
+    written.offsets(10, source=f'{{"logOffset":{latest}}}')
+    found = verified(written.root)
+    assert [one.object for one in found.damages] == ([] if missing is None else [str(written.root / missing)])
+
+
+def test_a_source_that_a_query_uses_twice_has_two_lines_of_offsets_and_one_directory(
+    written: WrittenCheckpoint,
+) -> None:
+    for offsets in (["0", "0"], ['{"logOffset":0}', '{"logOffset":0}'], ['"7"', '"7"', '{"logOffset":0}']):
+        written.offsets(10, source="\n".join(offsets))
+        assert verified(written.root).damages == []
+    written.offsets(10, source='{"logOffset":0}\n{"logOffset":1}')
+    assert [one.object for one in verified(written.root).damages] == [str(written.root / "sources/1/1")]
+
+
+@pytest.mark.parametrize("content", [b"v1\n1795669655872", b'\0v1\n{"t":{"0":4}}', b"anything"])
+def test_the_log_of_another_source_may_be_anything_but_empty(written: WrittenCheckpoint, content: bytes) -> None:
+    written.offsets(10, source='11\n{"logOffset":0}')
+    (written.root / "sources/1").mkdir()
+    (written.root / "sources/1/0").write_bytes((written.root / "sources/0/0").read_bytes())
+    (written.root / "sources/0/0").write_bytes(content)
+    assert not verified(written.root).is_damaged
+    (written.root / "sources/0/0").write_bytes(b"")
+    assert [one.what for one in verified(written.root).damages] == ["it is empty"]
+
+
+def test_schemas_that_metadata_names_must_exist(written: WrittenCheckpoint) -> None:
+    state = written.root / "state/0"
+    named = state / "_stateSchema/default/0_x"
+    named.parent.mkdir(parents=True)
+    named.write_bytes((state / "0/_metadata/schema").read_bytes())
+    info = {"storeName": "default", "numPartitions": 2, "stateSchemaFilePaths": [f"file:{named}"]}
+    operator = {"operatorInfo": {"operatorId": 0, "operatorName": "x"}, "stateStoreInfo": [info]}
+    assert [Path(one.object).name for one in verified(written.root).damages] == ["v2"]
+    (state / "_metadata/v2").mkdir()
+    (state / "_metadata/v2/0").write_text("v2\n" + json.dumps(operator))
+    assert not verified(written.root).is_damaged
+    named.unlink()
+    (damage,) = verified(written.root).damages
+    assert (damage.object, damage.what) == (str(named), "it is missing: state/0/_metadata/v2/0 names it")
+
+
+def left_over(written: WrittenCheckpoint) -> Verification:
+    for _ in range(3):
+        written.data_file([Written(0, 0, 99, b"x")])
+    return verified(written.root)
+
+
+def test_leftovers_are_summed_up_and_listed_on_demand(written: WrittenCheckpoint) -> None:
+    found = left_over(written)
+    assert len(found.leftovers) == 3
+    sizes = sum(Path(one.object).stat().st_size for one in found.leftovers)
+    assert found.leftover_bytes == sizes
+    output = dstl("verify", str(written.root)).output
+    assert f"left over: 3 objects, {sizes} B (--leftovers lists them)" in output
+    assert output.count("left over") == 1
+    listed = dstl("verify", str(written.root), "--leftovers").output
+    assert all(f"left over: {one.object}: no commit entry names it" in listed for one in found.leftovers)
+    document = json.loads(dstl("verify", str(written.root), "--output", "json").output)
+    assert len(document["leftovers"]) == 3
+    assert document["leftover_bytes"] == sizes
+
+
+def test_a_purged_checkpoint_reads_the_entry_of_the_snapshots(written: WrittenCheckpoint) -> None:
+    purge(written.root, 4)
+    flip(entry(written.root, 4), HEADER + 30)
+    found = verified(written.root)
+    assert [one.object for one in found.damages] == [str(entry(written.root, 4))]

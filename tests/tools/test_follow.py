@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Queries are followed batch by batch: each change once and in order, over restarts, rollbacks and interruptions."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from pyspark.sql import SparkSession
+
+import spark_dstl
+from clicks import RETAIN_LITTLE, SNAPSHOTS, Clicks
+from settings import FORMAT_VERSION, IN_FULL
+from settings import dstl as dstl_settings
+from shared_session import Contest, contender
+from spark_dstl import ChangedBatch
+from spark_dstl.commands import main
+from spark_facts import JOIN_LAYOUTS, LINE
+from width_operators import OPERATORS
+
+if LINE < (4, 1):
+    pytest.skip("this Spark cannot be followed", allow_module_level=True)
+from width_processors import LEDGER
+
+IF_IN_FULL = pytest.mark.skipif(not IN_FULL, reason="like another, with the other checkpoint format")
+
+
+def dstl(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, [str(one) for one in arguments], prog_name="dstl")
+
+
+def windows(changed: ChangedBatch) -> dict[tuple[str, str], tuple[int, int]]:
+    """The newest value of each changed window of an aggregation."""
+    found = {}
+    for row in changed.changes.to_pylist():
+        assert row["change_type"] == "update"
+        start = row["key"]["window"]["start"]
+        values = list(row["value"].values())
+        found[f"{start:%Y-%m-%d %H:%M}", row["key"]["key"]] = (values[-2], values[-1])
+    return found
+
+
+def sink(clicks: Clicks, batch: int) -> list[tuple[int, int]]:
+    """The counts and sums that a batch has sent to the sink, sorted."""
+    rows = json.loads((clicks.query.output / f"{batch}.json").read_text())
+    return sorted((row["count"], row["sum"]) for row in rows)
+
+
+@pytest.mark.parametrize("version", [pytest.param(1, marks=IF_IN_FULL), 2])
+def test_each_batch_is_followed_once_over_a_restart(spark: SparkSession, tmp_path: Path, version: int) -> None:
+    clicks = Clicks.create(spark, tmp_path / "query", 8, {FORMAT_VERSION: str(version)})
+    clicks.resume(3)
+    with spark_dstl.follow(str(clicks.checkpoint), after=0) as followed:
+        first = list(followed.changes(waits=False))
+        assert [one.batch for one in first] == [1, 2]
+        assert list(followed.changes(waits=False)) == []
+        clicks.resume(3)
+        second = list(followed.changes(until=5))
+        assert [one.batch for one in second] == [3, 4, 5]
+        position = followed.position
+    changed = [*first, *second]
+    assert [one.is_new_run for one in changed] == [False, False, True, False, False]
+    assert len({one.run for one in changed}) == 2
+    for one in changed:
+        assert sorted(windows(one).values()) == sink(clicks, one.batch), one.batch
+    assert not list((clicks.checkpoint / "dstl/epochs").glob("*.pin"))
+    clicks.resume()
+    with spark_dstl.follow(str(clicks.checkpoint), after=position) as followed:
+        assert [one.batch for one in followed.changes(waits=False)] == [6, 7]
+    clicks.check()
+
+
+def test_an_entry_is_fetched_once_for_all_stores(spark: SparkSession, tmp_path: Path) -> None:
+    clicks = Clicks.create(spark, tmp_path / "query", 2)
+    clicks.resume()
+    entry = clicks.checkpoint / "commits/1"
+    with spark_dstl.open(str(clicks.checkpoint)) as checkpoint, checkpoint.follow(0) as followed:
+        fetched = followed._java.entry(1, entry.stat().st_size)
+        followed._java.open(followed._reader.batch(1), followed._selection)
+        entry.unlink()
+        rows = followed._reader.rows(lambda port, token: followed._java.changes(fetched, port, token), ExitStack())
+        assert {row["partition"] for row in rows.read_all().to_pylist()} == {0, 1}
+
+
+def test_changes_in_data_files_below_a_configured_base_path_are_followed(spark: SparkSession, tmp_path: Path) -> None:
+    settings = dstl_settings(basePath=str(tmp_path / "log"), inline__maxSegmentSize="0")
+    clicks = Clicks.create(spark, tmp_path / "query", 3, settings)
+    clicks.resume()
+    assert list((tmp_path / "log").rglob("*.log"))
+    with spark_dstl.follow(str(clicks.checkpoint), after=-1) as followed:
+        for one in followed.changes(waits=False):
+            assert sorted(windows(one).values()) == sink(clicks, one.batch), one.batch
+        assert followed.position.batch == 2
+
+
+def rows_of(table: Any, *left_out: str) -> Counter[str]:
+    """Rows in no order."""
+    return Counter(
+        repr(sorted((name, value) for name, value in row.items() if name not in left_out)) for row in table.to_pylist()
+    )
+
+
+JOIN = "spark.sql.streaming.join.stateFormatVersion"
+CASES = [
+    pytest.param(OPERATORS[1], {}, "dstl", 1, id="join-with-a-store-for-each-kind", marks=IF_IN_FULL),
+    *(
+        pytest.param(OPERATORS[1], {JOIN: str(layout), f"{JOIN[:-7]}V4.enabled": "true"}, "dstl", version, marks=marks)
+        for layout, version, marks in ((3, 1, IF_IN_FULL), (3, 2, ()), (4, 1, IF_IN_FULL), (4, 2, IF_IN_FULL))
+        if layout in JOIN_LAYOUTS
+    ),
+]
+
+
+@pytest.mark.parametrize(("operator", "confs", "provider", "version"), CASES)
+def test_changes_of_column_families_are_those_of_spark_s_reader(
+    spark: SparkSession, tmp_path: Path, operator: Any, confs: dict[str, str], provider: str, version: int
+) -> None:
+    contest = Contest(contender(spark, provider, version), replace(operator, confs=confs), tmp_path)
+    contest.run()
+    compared = 0
+    with spark_dstl.open(str(contest.checkpoint)) as checkpoint, checkpoint.follow(-1) as followed:
+        for one in followed.changes(waits=False):
+            theirs = checkpoint.changes(one.batch).read_all()
+            assert rows_of(one.changes) == rows_of(theirs), one.batch
+            compared += theirs.num_rows
+    assert compared > 0
+
+
+@pytest.mark.skipif(not IN_FULL, reason="like column families of a join")
+def test_state_variables_are_followed(spark: SparkSession, tmp_path: Path) -> None:
+    contest = Contest(contender(spark, "stock", 1), LEDGER, tmp_path)
+    contest.run()
+    with spark_dstl.open(str(contest.checkpoint)) as checkpoint, checkpoint.follow(-1) as followed:
+        for one in followed.changes(waits=False):
+            theirs = checkpoint.changes(one.batch).read_all()
+            families = Counter(one.changes.column("column_family").to_pylist())
+            assert families == Counter(theirs.column("column_family").to_pylist()), one.batch
+
+
+@pytest.mark.usefixtures("short_looks")
+def test_a_rollback_ends_following_by_name(spark: SparkSession, tmp_path: Path) -> None:
+    clicks = Clicks.create(spark, tmp_path / "query", 7)
+    clicks.resume(5)
+    with spark_dstl.follow(str(clicks.checkpoint), after=0) as followed:
+        assert [one.batch for one in followed.changes(waits=False)] == [1, 2, 3, 4]
+        assert dstl("rollback", clicks.checkpoint, "--to", "2", "--apply", "--stopped").exit_code == 0
+        with pytest.raises(spark_dstl.HistoryChanged, match="was rolled back") as raised:
+            list(followed.changes(waits=False))
+        assert raised.value.last == 2
+        position = followed.position
+        clicks.delete_output(2)
+        clicks.resume()
+        with pytest.raises(spark_dstl.HistoryChanged) as raised:
+            list(followed.changes(waits=False))
+        assert raised.value.last == 2
+    with pytest.raises(spark_dstl.HistoryChanged), spark_dstl.follow(str(clicks.checkpoint), after=position):
+        pass
+
+
+def test_a_follower_that_falls_behind_fails_by_name(spark: SparkSession, tmp_path: Path) -> None:
+    clicks = Clicks.create(spark, tmp_path / "query", 20, {**RETAIN_LITTLE, **SNAPSHOTS})
+    clicks.resume(3)
+    with spark_dstl.follow(str(clicks.checkpoint)) as followed:
+        clicks.resume(5)
+        assert [one.batch for one in followed.changes(waits=False)] == [3, 4, 5, 6, 7], "they are pinned"
+        assert dstl("unpin", clicks.checkpoint, "--all").exit_code == 0
+        clicks.resume()
+        with pytest.raises(spark_dstl.FellBehind, match=r"batch 8 of .* was deleted before it was followed"):
+            list(followed.changes(waits=False))
+
+
+def test_files_of_batches_are_complete_over_interruptions(spark: SparkSession, tmp_path: Path) -> None:
+    clicks = Clicks.create(spark, tmp_path / "query", 6)
+    clicks.resume(4)
+    to = tmp_path / "changes"
+    follow = ("follow", clicks.checkpoint, "--to", to, "--no-wait", "--format", "jsonl")
+    result = dstl(*follow, "--from", "0", "--until", "2")
+    assert result.exit_code == 0, result.output
+    assert sorted(path.name for path in to.iterdir()) == [*(f"{n:010d}.jsonl" for n in range(3)), "cursor.json"]
+    before = {path.name: path.read_bytes() for path in to.iterdir()}
+    # The command dies after a file and before its cursor: the file is written again.
+    (to / "0000000002.jsonl").write_text("cut off")
+    cursor = json.loads(before["cursor.json"])
+    with spark_dstl.open(str(clicks.checkpoint)) as checkpoint:
+        entry = checkpoint.entries(1).read_all().column("entry").to_pylist()[0]
+    (to / "cursor.json").write_text(json.dumps({**cursor, "batch": 1, "entry": entry}))
+    clicks.resume()
+    assert dstl(*follow).exit_code == 0
+    after = {path.name: path.read_bytes() for path in to.iterdir()}
+    assert {name: after[name] for name in before if name != "cursor.json"} == {
+        name: content for name, content in before.items() if name != "cursor.json"
+    }
+    assert json.loads(after["cursor.json"])["batch"] == 5
+    rows = [json.loads(line) for n in range(6) for line in after[f"{n:010d}.jsonl"].splitlines()]
+    assert sorted({row["batch"] for row in rows}) == list(range(6))
+    assert dstl(*follow).exit_code == 0
+    assert {path.name: path.read_bytes() for path in to.iterdir()} == after
+
+    other = Clicks.create(spark, tmp_path / "other", 1)
+    other.resume()
+    result = dstl("follow", other.checkpoint, "--to", to, "--no-wait")
+    assert result.exit_code == 1
+    assert "name another directory" in result.output
+    (to / "cursor.json").write_text("{}")
+    assert "is not a cursor" in dstl(*follow).output
+
+
+def test_changes_are_printed_with_their_batch(spark: SparkSession, tmp_path: Path) -> None:
+    clicks = Clicks.create(spark, tmp_path / "query", 3)
+    clicks.resume()
+    printed = dstl("follow", clicks.checkpoint, "--from", "1", "--until", "2", "--format", "jsonl")
+    assert printed.exit_code == 0, printed.output
+    assert {json.loads(line)["batch"] for line in printed.stdout.splitlines()} == {1, 2}
+    assert dstl("follow", clicks.checkpoint, "--no-wait").stdout == ""
