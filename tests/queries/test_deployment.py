@@ -67,7 +67,7 @@ def test_a_decommissioned_executor_uploads_its_segments_while_it_lives(tmp_path:
 
 
 def test_a_spark_connect_session_uses_the_log_of_a_server_with_the_jar(tmp_path: Path, reader: Reader) -> None:
-    """The server is killed in the middle of a commit; the query continues on another server."""
+    """The server is killed in the middle of a commit; the query continues on another server, as its state shows."""
     scenario = ProcessedAggregation if HAS_PROCESSORS_OF_ROWS else Aggregation
     run = Run.create(tmp_path, scenario.generate(), confs={"spark.jars": jars()})
     run.transform_with_state = HAS_PROCESSORS_OF_ROWS
@@ -79,7 +79,6 @@ def test_a_spark_connect_session_uses_the_log_of_a_server_with_the_jar(tmp_path:
     assert max(run.committed(run.queries[0])) == 2
     with run.serve(port), client.start() as driver:
         driver.succeed()
-    run.check()
     assert not list(Path(run.queries[0].checkpoint).rglob("*.changelog"))
     run.check_state(reader)
 

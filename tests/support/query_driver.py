@@ -17,7 +17,6 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
@@ -31,9 +30,6 @@ AGGREGATION_WATERMARK = "100 days"
 JOIN_WATERMARK = "1 minute"
 # Background work of a stopped query is checked every five seconds.
 LINGER_SECONDS = 7
-# A Spark Connect server gives the Python process of `foreachBatch` ten seconds to connect, too few on a busy machine.
-STARTS_ON_A_SERVER = 5
-WORKER_WAS_LATE = "Python worker failed to connect back"
 
 Spec = dict[str, Any]
 
@@ -76,7 +72,7 @@ def session(spec: Spec) -> SparkSession:
 
 def run(spark: SparkSession, spec: Spec) -> None:
     """Run all queries to the end, and write the number of completed tasks of each running stage to a file."""
-    queries = [start(spark, query, spec["interval"]) for query in spec["queries"]]
+    queries = [start(spark, query, spec["interval"], to_nothing=bool(spec["remote"])) for query in spec["queries"]]
     status = Path(spec["status"])
     while any(query.isActive for query in queries):
         if not spec["remote"]:
@@ -93,7 +89,7 @@ def stop(spark: SparkSession, spec: Spec) -> None:
     """
     markers = [Path(marker) for marker in spec["stop_at"]]
     for marker in markers:
-        queries = [start(spark, query, spec["interval"]) for query in spec["queries"]]
+        queries = [start(spark, query, spec["interval"], to_nothing=bool(spec["remote"])) for query in spec["queries"]]
         while not marker.exists():
             for query in queries:
                 assert query.isActive, query.exception()
@@ -120,8 +116,12 @@ def stages(spark: SparkSession) -> list[dict[str, int]]:
     return [{"tasks": info.numTasks, "completed": info.numCompletedTasks} for info in found if info is not None]
 
 
-def start(spark: SparkSession, query: Spec, interval: str = "") -> StreamingQuery:
-    """Start one query, which writes a file a batch. With an interval it does not end with its input."""
+def start(spark: SparkSession, query: Spec, interval: str = "", *, to_nothing: bool = False) -> StreamingQuery:
+    """Start one query, which writes a file a batch, or nothing. With an interval it does not end with its input.
+
+    A Spark Connect server gives the Python process of `foreachBatch` ten seconds to connect, too few on a busy machine:
+    there, the state shows what a query has processed.
+    """
     kinds: dict[str, Callable[[SparkSession, Path], DataFrame]] = {
         "aggregation": aggregation,
         "processed_aggregation": processed_aggregation,
@@ -133,16 +133,11 @@ def start(spark: SparkSession, query: Spec, interval: str = "") -> StreamingQuer
         result.writeStream.queryName(query["name"])
         .outputMode("append" if query["kind"] == "join_aggregation" else "update")
         .option("checkpointLocation", query["checkpoint"])
-        .foreachBatch(batch_writer(Path(query["output"])))
         .trigger(**({"processingTime": interval} if interval else {"availableNow": True}))
     )
-    for _ in range(STARTS_ON_A_SERVER - 1):
-        try:
-            return writer.start()
-        except PySparkException as failed:
-            if WORKER_WAS_LATE not in str(failed):
-                raise
-    return writer.start()
+    if to_nothing:
+        return writer.format("noop").start()
+    return writer.foreachBatch(batch_writer(Path(query["output"]))).start()
 
 
 def aggregation(spark: SparkSession, source: Path) -> DataFrame:
