@@ -3,24 +3,18 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from s3_imitation import s3_imitation
 
 
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[str]:
     """The URL of a server that speaks S3's protocol, in this process, on loopback."""
-    from moto.server import ThreadedMotoServer
-
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+    with s3_imitation() as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -91,20 +90,6 @@ def test_the_report_is_an_object_in_json(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the server look and write in one step, as S3 does."""
-    from moto.s3.responses import S3Response
-
-    lock, put = threading.Lock(), S3Response.put_object
-
-    def locked(self: S3Response) -> object:
-        with lock:
-            return put(self)
-
-    monkeypatch.setattr(S3Response, "put_object", locked)
-
-
-@pytest.fixture
 def ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the server ignore conditions, as some do."""
     from moto.s3.responses import S3Response
@@ -124,7 +109,6 @@ def place(s3: Callable[[Path], str], tmp_path: Path) -> str:
     return s3(tmp_path)
 
 
-@pytest.mark.usefixtures("one_at_a_time")
 def test_s3_is_probed_and_left_as_it_was(place: str) -> None:
     result = dstl(place, "--objects", "20", "--size", "100")
     assert result.exit_code == 0, result.output
