@@ -21,6 +21,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.streaming.query import StreamingQuery
 
+from late_workers import until_workers_connect
+
 if TYPE_CHECKING:
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
@@ -39,7 +41,7 @@ def main() -> None:
     spec: Spec = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     spark = session(spec)
     if spec["task"] == "run":
-        run(spark, spec)
+        until_workers_connect(lambda: run(spark, spec))
     elif spec["task"] == "stop":
         stop(spark, spec)
     elif spec["task"] == "read-state":
@@ -89,7 +91,7 @@ def stop(spark: SparkSession, spec: Spec) -> None:
     """
     markers = [Path(marker) for marker in spec["stop_at"]]
     for marker in markers:
-        queries = [start(spark, query, spec["interval"], to_nothing=bool(spec["remote"])) for query in spec["queries"]]
+        queries = [start(spark, query, spec["interval"]) for query in spec["queries"]]
         while not marker.exists():
             for query in queries:
                 assert query.isActive, query.exception()

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import spark_dstl
+from late_workers import until_workers_connect
 from scenarios import Aggregation
 from settings import FORMAT_VERSION, STATE_STORE, STOCK_PROVIDER, base_confs, jars
 from spark_facts import READABLE_FORMATS
@@ -96,12 +97,18 @@ class Contest:
     def run(self) -> None:
         """Run half of the input with a processing time trigger, restart, and run the rest with `availableNow`."""
         self._add(0, RESTART)
+        until_workers_connect(self._process_available)
+        self._add(RESTART, FILES)
+        until_workers_connect(self._process_rest)
+
+    def _process_available(self) -> None:
         query = self._start(self.operator.query, processingTime="0 seconds")
         try:
             query.processAllAvailable()
         finally:
             query.stop()
-        self._add(RESTART, FILES)
+
+    def _process_rest(self) -> None:
         self._start(self.operator.later or self.operator.query, availableNow=True).awaitTermination()
 
     def _add(self, first: int, last: int) -> None:
@@ -152,11 +159,7 @@ class Moving(Contest):
     def begin(self) -> None:
         """Run all files before the move, and stop."""
         self._add(0, self.BEFORE)
-        query = self._start(self.operator.query, processingTime="0 seconds")
-        try:
-            query.processAllAvailable()
-        finally:
-            query.stop()
+        until_workers_connect(self._process_available)
 
     def finish(self, session: SparkSession) -> None:
         """Run the rest of the input in a session."""
@@ -164,4 +167,4 @@ class Moving(Contest):
         for key, value in self.operator.confs.items():
             session.conf.set(key, value)
         self._add(self.BEFORE, FILES)
-        self._start(self.operator.later or self.operator.query, availableNow=True).awaitTermination()
+        until_workers_connect(self._process_rest)
