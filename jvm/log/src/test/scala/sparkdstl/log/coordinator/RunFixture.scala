@@ -102,7 +102,8 @@ class RunFixture(
   ): UUID = {
     val link = EntryLink(UUID.nameUUIDFromBytes(s"$run $batch".getBytes(UTF_8)), previous)
     val writer = Writer(run, epoch, "other", "application")
-    val own = segments.map(_.key).filter(_.kind == SegmentKind.Snapshot).map(HeldSnapshot(_, batch, Vector.empty))
+    val own = segments.filter(_.key.kind == SegmentKind.Snapshot)
+      .map(of => HeldSnapshot(of.key, batch, of.parts.flatMap(_.toOption).flatMap(_.file)))
     val before = snapshots.map(of => HeldSnapshot(RunFixture.key(of, 0, SegmentKind.Snapshot), of, Vector.empty))
     val list = SnapshotList(batch, 0, before ++ own)
     val entry = CommitEntry.encode(RunFixture.content, batch, link, writer, None, segments.toVector, Some(list))

@@ -61,6 +61,22 @@ class WayBackSuite extends AnyFunSuite {
     remove(entry(1))
     assert(backFrom(entry(4)).contains(3L))
     assert(backFrom(entry(3)).contains(2L))
+    assert(backFrom(new Path(stored.root, "state/0/0/3.zip")).contains(0L))
+  })
+
+  test("a snapshot needs its data files")(new Fixture {
+    val (file, snapshot) = (stored.location.file(RunFixture.file(1)), key(3, 0, SegmentKind.Snapshot))
+    val segments = Seq(committed(3), CommittedSegment(snapshot, 1, Vector(Right(part(1)))))
+    stored.writeEntry(3, otherRun, 1, stored.idOf(2), segments: _*): Unit
+    put(file, Array[Byte](1))
+    Seq(1L, 4L, 5L).foreach(batch => remove(entry(batch)))
+    assert(backFrom(entry(5)).contains(3L))
+    assert(backFrom(file).contains(0L))
+  })
+
+  test("each store of a batch needs changes since its base")(new Fixture {
+    stored.writeEntry(5, otherRun, 1, stored.idOf(4), committed(5), committed(5, partition = 1)): Unit
+    assert(backFrom(entry(9)).contains(4L))
   })
 
   test("a batch needs its entry in offsets, and the one before it")(new Fixture {
