@@ -92,7 +92,11 @@ def test_stock_spark_continues_from_an_exported_checkpoint(
 
 @pytest.fixture(scope="module")
 def logged(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Path:
-    return begun(contender(spark, "dstl"), OPERATORS[0], tmp_path_factory.mktemp("logged")).checkpoint
+    logged = begun(contender(spark, "dstl"), OPERATORS[0], tmp_path_factory.mktemp("logged")).checkpoint
+    with spark_dstl.open(str(logged)) as checkpoint:
+        # Until the application, which continues, has ended its uploads.
+        exported(checkpoint, tmp_path_factory.mktemp("exported"))
+    return logged
 
 
 @pytest.mark.usefixtures("short_looks")
