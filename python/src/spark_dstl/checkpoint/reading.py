@@ -25,13 +25,14 @@ _STRETCH = 32 * 1024 * 1024
 
 @dataclass(frozen=True)
 class LoadedEntry:
-    """A commit entry: its size in bytes, Spark's first two lines, and its log, if it has one."""
+    """A commit entry: its size in bytes, its lines, of which two are Spark's, and its log, if it has one."""
 
     batch: int
     size: int
     version_line: str
     metadata_line: str
     log: Log | None
+    note_line: str = ""
 
     @property
     def index(self) -> Index | None:
@@ -76,7 +77,8 @@ def read_entry(storage: Storage, batch: int) -> LoadedEntry | None:
         raise DamagedLog(file, 0, "its first lines are not text") from error
     if not lines[0].startswith("v"):
         raise DamagedLog(file, 0, "it does not begin with Spark's version line")
-    return LoadedEntry(batch, tail.length, lines[0], lines[1] if len(lines) > 1 else "", log)
+    version_line, metadata_line, note_line = (*lines, "", "")[:3]
+    return LoadedEntry(batch, tail.length, version_line, metadata_line, log, note_line)
 
 
 def read_data_file(base: Storage, name: str) -> Log | None:

@@ -87,9 +87,9 @@ class StateReader:
         arguments.append(self.selection(wanted))
         return self.rows(lambda port, token: getattr(self._tools, what)(*arguments, port, token), until_read)
 
-    def tool(self, name: str) -> Any:
-        """Return an object of a class of the process that takes the checkpoint and its settings."""
-        return self._gateway.tool(name)(*self._place)
+    def tool(self, name: str, *others: Any) -> Any:
+        """Return an object of a class of the process that takes the checkpoint, its settings, and perhaps others."""
+        return self._gateway.tool(name)(*self._place, *others)
 
     @contextmanager
     def java_errors(self) -> Iterator[None]:

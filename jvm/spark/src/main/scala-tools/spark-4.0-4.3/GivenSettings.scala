@@ -35,6 +35,13 @@ private[tools] final class GivenSettings(settings: Map[String, String]) {
     conf
   }
 
+  /** For reading what stock Spark's RocksDB provider has written, whatever the log has. */
+  def readingPlain(batch: StateBatch): SQLConf = {
+    val conf = reading(batch)
+    conf.setConfString(SQLConf.STATE_STORE_PROVIDER_CLASS.key, classOf[RocksDBStateStoreProvider].getName)
+    conf
+  }
+
   /** For writing with stock Spark's RocksDB provider and its own files, outside of any application. */
   def writing(batch: StateBatch): SQLConf = {
     val conf = of(batch)
