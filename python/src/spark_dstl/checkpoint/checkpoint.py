@@ -109,10 +109,10 @@ class Checkpoint(CheckpointAccess):
     """The checkpoint of one query on storage. A context manager, which closes it.
 
     Short tables are `pyarrow.Table`s; long ones are `pyarrow.RecordBatchReader`s, which keep a few commit entries in
-    memory at a time. `apply_rollback`, `repartition` and `delete_leftovers` change the checkpoint; `export` and `convert` write to
-    another directory. `state`, `changes`, `diff` and `export` pin what they read, and read without a pin where they
-    may not write. Each method may raise `UnreadableStorage`; methods that read commit entries raise `DamagedLog`
-    or `UnsupportedLog` unless their description says otherwise.
+    memory at a time. `apply_rollback`, `repartition` and `delete_leftovers` change the checkpoint; `export` and
+    `convert` write to another directory. `state`, `changes`, `diff` and `export` pin what they read, and read without a
+    pin where they may not write. Each method may raise `UnreadableStorage`; methods that read commit entries raise
+    `DamagedLog` or `UnsupportedLog` unless their description says otherwise.
 
     ```python
     with spark_dstl.open("/checkpoints/clicks") as checkpoint:

@@ -45,6 +45,11 @@ class LoadedEntry:
         return json_object(self.metadata_line.encode("utf-8"))
 
     @property
+    def is_repartition(self) -> bool:
+        """Whether its batch only changed the number of partitions."""
+        return self.note_line.startswith('{"repartition":')
+
+    @property
     def segments(self) -> tuple[Segment, ...]:
         """The segments that its log names."""
         return self.log.index.segments if self.log else ()

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from math import inf
-from typing import Any
 
 from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.format import names
@@ -37,6 +36,7 @@ class EntryFacts:
     changelogs: int = 0
     inline: dict[int, int] = field(default_factory=dict)
     is_spark: bool = True
+    is_repartition: bool = False
     strange: tuple[str, ...] = ()
 
 
@@ -92,6 +92,8 @@ class Survey:
     base: str | None = None
     partitions: int | None = None
     """The number of partitions of the newest batch; None if it is not noted."""
+    is_ours: bool = False
+    """Whether the newest batch names this project's provider."""
 
     @property
     def newest(self) -> int | None:
@@ -147,8 +149,9 @@ def look(storage: Storage, readers: Readers) -> Survey:
     _note_fences(survey, storage, readers)
     pinned = sparkfiles.offsets(storage, max(survey.retained, default=-1))
     survey.partitions = sparkfiles.partitions_in(pinned)
+    survey.is_ours = (pinned.get("conf") or {}).get(sparkfiles.PROVIDER) == sparkfiles.OURS
     survey.committed_since = max(entries_of(storage), default=None)
-    plain_upto = _plain_upto(survey, pinned)
+    plain_upto = _plain_upto(survey)
     for stored in storage.objects("state", recursive=True):
         path = stored.name.removeprefix("state/")
         survey.state[path] = stored
@@ -161,12 +164,11 @@ def look(storage: Storage, readers: Readers) -> Survey:
     return survey
 
 
-def _plain_upto(survey: Survey, offsets: dict[str, Any]) -> float:
+def _plain_upto(survey: Survey) -> float:
     """Return the last version that may have a plain snapshot: a later one is of an interrupted repartition."""
     newest = survey.entries.get(-1 if survey.newest is None else survey.newest)
     listed = newest.index.snapshots if newest and newest.changelogs and newest.index else None
-    is_ours = (offsets.get("conf") or {}).get(sparkfiles.PROVIDER) == sparkfiles.OURS
-    return listed.plain_up_to if listed and is_ours else inf
+    return listed.plain_up_to if listed and survey.is_ours else inf
 
 
 def _note(survey: Survey, entry: LoadedEntry, stored: StoredObject) -> None:
@@ -209,6 +211,7 @@ def _note(survey: Survey, entry: LoadedEntry, stored: StoredObject) -> None:
         changelogs=changelogs,
         inline=inline,
         is_spark=entry.metadata is not None,
+        is_repartition=entry.is_repartition,
         strange=tuple(strange),
     )
 

@@ -19,18 +19,18 @@ Examples:
 """,
     help="""Change the number of partitions of the state in the checkpoint at PATH, whose query is stopped.
 
-The number is spark.sql.shuffle.partitions, which the first batch pins in the checkpoint. Without --apply the command only
-says what it would do. With it, all stores are written as snapshots of the state after the newest batch, each row in the
-partition in which the query will look for it, and are read again and compared. Then a batch without input is committed
-with the new number. Start the query as before: it continues from there, and its settings need no change. The batches
-before stay, and dstl rollback goes back to them.
+The number is spark.sql.shuffle.partitions, which the first batch pins in the checkpoint. Without --apply the command
+only says what it would do. With it, all stores are written as snapshots of the state after the newest batch, each row
+in the partition in which the query will look for it, and are read again and compared. Then a batch without input is
+committed with the new number. Start the query as before: it continues from there, and its settings need no change. The
+batches before stay, and dstl rollback goes back to them.
 
-Spark's own classes read and write the state, in a separate process without a Spark application. Rows are kept on the local
-disk meanwhile (TMPDIR), uncompressed. Storage other than local disks needs its jars: --jars.
+Spark's own classes read and write the state, in a separate process without a Spark application. Rows are kept on the
+local disk meanwhile (TMPDIR), uncompressed. Storage other than local disks needs its jars: --jars.
 
-An interrupted command leaves the old checkpoint, or the new one, and can be repeated. A checkpoint whose state is not in
-the log, but in Spark's own files, is locked meanwhile: if the command is killed, the query fails at its start until the
-command was repeated, or until dstl rollback.
+An interrupted command leaves the old checkpoint, or the new one, and can be repeated. A checkpoint whose state is not
+in the log, but in Spark's own files, is locked meanwhile: if the command is killed, the query fails at its start until
+the command was repeated, or until dstl rollback.
 
 \b
 For aggregations, session windows, stream-stream joins, dropDuplicates,

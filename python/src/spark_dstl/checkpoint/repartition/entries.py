@@ -29,7 +29,7 @@ class Note:
 
 def note_in(entry: LoadedEntry) -> Note | None:
     """Return the note of a repartition; None if the entry has none."""
-    found = json_object(entry.note_line.encode()) or {}
+    found = (json_object(entry.note_line.encode()) if entry.is_repartition else None) or {}
     content, partitions = found.get("offsets"), number(str(found.get("partitions")))
     if found.get(_NOTE) != 1 or not isinstance(content, str) or not partitions or partitions > MAX_PARTITIONS:
         return None
@@ -54,7 +54,10 @@ def commit_of(before: LoadedEntry, offsets: bytes, partitions: int, ids: dict[in
 
 def lock_of(path: str, batch: int) -> bytes:
     """Return an entry of `offsets/` with which Spark does not start: its error quotes the line."""
-    return _LOCK + f" changes the partitions of {path}, or was interrupted. Repeat it, or dstl rollback --to {batch}\n".encode()
+    return (
+        _LOCK
+        + f" changes the partitions of {path}, or was interrupted. Repeat it, or dstl rollback --to {batch}\n".encode()
+    )
 
 
 def is_lock(content: bytes | None) -> bool:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stores of a repartition: Spark's own classes read and write them in the Java process, a few partitions at a time."""
+"""The stores of a repartition: Spark's own classes read and write them in the Java process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,13 @@ class StoreRepartition:
     """Writes all stores of the batch after the newest, in another number of partitions."""
 
     def __init__(
-        self, checkpoint: CheckpointAccess, reader: StateReader, gateway: Gateway, plan: Plan, offsets: bytes, number: int
+        self,
+        checkpoint: CheckpointAccess,
+        reader: StateReader,
+        gateway: Gateway,
+        plan: Plan,
+        offsets: bytes,
+        number: int,
     ) -> None:
         self._checkpoint = checkpoint
         self._reader = reader
@@ -57,11 +63,11 @@ class StoreRepartition:
         for first in range(0, self._partitions(operator), _AT_ONCE):
             until = min(first + _AT_ONCE, self._partitions(operator))
             for old in range(operator.stores[name]):
-                self._ask(Store(operator.id, old, name), lambda old=old: java.read(old, first, until))  # type: ignore[misc]
+                self._ask(Store(operator.id, old, name), java.read, old, first, until)
             for new in range(first, until):
                 store = Store(operator.id, new, name)
                 self._delete_earlier(store)
-                written = self._ask(store, lambda new=new: java.write(new))  # type: ignore[misc]
+                written = self._ask(store, java.write, new)
                 rows += int(written.rows())
                 if written.id() is not None:
                     ids[new][int(written.place())] = str(written.id())
@@ -81,14 +87,14 @@ class StoreRepartition:
             if zips.fullmatch(stored.last_name):
                 self._checkpoint.storage.delete(stored.name)
 
-    def _ask(self, store: Store, question: Any) -> Any:
+    def _ask(self, store: Store, question: Any, *arguments: int) -> Any:
         with self._reader.java_errors():
-            found = question()
+            found = question(*arguments)
             failure = found.failure()
         if failure is not None:
             raise UnreadableState(
-                f"state/{store.directory} of {self._checkpoint.path} could not be written anew: {failure}. The state of "
-                f"batch {self._plan.batch} is as it was"
+                f"state/{store.directory} of {self._checkpoint.path} could not be written anew: {failure}. The state "
+                f"of batch {self._plan.batch} is as it was"
             )
         self._done += 1
         self._checkpoint.progress("Writing partitions", self._done, self._total)

@@ -111,9 +111,7 @@ def _check_plans(look: Look, judged: _Judgement, batches: set[int | None]) -> bo
     return any(found)
 
 
-def _judge(
-    look: Look, stores: list[Store], partitions: dict[int, int], unstartable: dict[int, str]
-) -> _Judgement:
+def _judge(look: Look, stores: list[Store], partitions: dict[int, int], unstartable: dict[int, str]) -> _Judgement:
     """Judge the retained batches by the damage that is known; `unstartable` are some with which Spark cannot start."""
     survey, bad = look.survey, rebuild.bad_changelogs(look)
     rebuilt = {store: rebuild.rebuild(store, look, bad, partitions) for store in stores}
