@@ -79,7 +79,14 @@ private[tools] final class WholeStore(
   }
 
   /** Reads the rows of a partition at a version of which `id` is the checkpoint id, if it has one. */
-  def read[T](root: String, settings: SQLConf, hadoop: Configuration, partition: Int, version: Long, id: Option[String])(
+  def read[T](
+      root: String,
+      settings: SQLConf,
+      hadoop: Configuration,
+      partition: Int,
+      version: Long,
+      id: Option[String]
+  )(
       use: Iterator[WholeRow] => T
   ): T = SQLConf.withExistingConf(settings) {
     val of = StateStoreId(new Path(root, "state").toString, operator, partition, name)
