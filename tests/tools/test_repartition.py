@@ -35,7 +35,8 @@ AGGREGATION = BY_NAME["aggregation"]
 TRIED = [(AGGREGATION, "dstl", 1, 5), (BY_NAME["join-left-outer"], "dstl", 1, 1), (LEDGER, "stock", 1, 3)]
 if IN_FULL:
     IN_ONE_PARTITION = ("aggregation-without-keys-format-1", "limit")
-    others = [one for one in CONVERTIBLE if one.name not in IN_ONE_PARTITION]
+    # Spark 4.2 does not pin the number in offsets of format 2.
+    others = [one for one in CONVERTIBLE if one.name not in IN_ONE_PARTITION and "offsets-format-2" not in one.name]
     TRIED += [
         (one, *way) for one in others for way in (("dstl", 1, 3), ("dstl", 2, 1), ("spark", 1, 1), ("spark", 2, 5))
     ]

@@ -68,8 +68,8 @@ def find_plan(checkpoint: CheckpointAccess, partitions: int) -> Plan:
     before = sparkfiles.partitions_in(offsets.metadata)
     if before is None:
         raise CannotRepartition(
-            f"{storage.shown(f'offsets/{committed}')} has no {sparkfiles.PARTITIONS}: let the query run a batch with "
-            "Spark 4.2"
+            f"{storage.shown(f'offsets/{committed}')} has no {sparkfiles.PARTITIONS}, as Spark 4.2 writes it with "
+            "spark.sql.streaming.offsetLog.formatVersion=2: it takes the number from the session at each start"
         )
     if unfinished is not None and unfinished.partitions != partitions:
         raise CannotRepartition(

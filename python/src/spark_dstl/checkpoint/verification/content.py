@@ -117,7 +117,9 @@ def _note(look: Look, keys: set[SegmentKey], error: Exception) -> None:
 def check_plain(look: Look, paths: Iterable[str]) -> None:
     """Check those of these plain files that have a checksum file of Spark."""
     state, storage = look.survey.state, look.storage
-    wanted = [path for path in paths if f"{path}.crc" in state and path not in look.was_read.files]
+    # The checksum file of Hadoop that a checksum file of Spark has on a local disk is none of a hidden file.
+    visible = (path for path in paths if not path.rpartition("/")[2].startswith("."))
+    wanted = [path for path in visible if f"{path}.crc" in state and path not in look.was_read.files]
 
     def read(path: str) -> tuple[str | None, int]:
         checksum = json_object(storage.read(f"state/{path}.crc", _MAX_CHECKSUM)) or {}
