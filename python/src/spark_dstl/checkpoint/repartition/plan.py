@@ -9,6 +9,7 @@ from spark_dstl.checkpoint import rows, sparkfiles
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.convert.point import Offsets, read_offsets
 from spark_dstl.checkpoint.format import names
+from spark_dstl.checkpoint.format.names import Store
 from spark_dstl.checkpoint.reading import LoadedEntry, read_entry
 from spark_dstl.checkpoint.repartition.entries import Note, is_lock, note_in
 from spark_dstl.checkpoint.sparkfiles import MAX_OFFSETS, MAX_PARTITIONS, OURS, PROVIDER, STOCKS, Operator
@@ -129,6 +130,18 @@ _BY_KEY = {
 
 
 def state_bytes(checkpoint: CheckpointAccess) -> int:
-    """Return the bytes that a start of the query reads to rebuild the state: an estimate of its size."""
-    found = rows.stores(checkpoint.survey())
-    return sum((row["snapshot_bytes"] or 0) + row["replay_bytes"] for row in found)
+    """Return the bytes that a start of the query reads to rebuild the state: an estimate of its size.
+
+    All SST files in the directory of a store with a plain snapshot count, because only its zip names those that it has.
+    """
+    survey = checkpoint.survey()
+    found = rows.stores(survey)
+    logged: int = sum((row["snapshot_bytes"] or 0) + row["replay_bytes"] for row in found)
+    plain = {
+        Store(row["operator"], row["partition"], row["store"]).directory for row in found if row["plain_snapshots"]
+    }
+    return logged + sum(
+        stored.size
+        for path, stored in survey.state.items()
+        if path.partition("/SSTs/")[0] in plain and "/SSTs/" in path
+    )
