@@ -201,10 +201,11 @@ class Checkpoint(CheckpointAccess):
     def repartition(self, partitions: int, apply: bool = False, stopped: bool = False) -> Repartition:
         """Write the state of the stopped query into another number of partitions; without `apply`, only plan it.
 
-        `partitions` is the new `spark.sql.shuffle.partitions`, which Spark pins in the checkpoint. The result is a batch without
-        input after the newest one, with snapshots of all stores, from which the query continues; earlier batches stay,
-        so that `plan_rollback` goes back over it. Spark's own classes read and write the state in a Java process, and
-        all rows are compared. An interrupted call leaves the old checkpoint, or the new one, and can be repeated.
+        `partitions` is the new `spark.sql.shuffle.partitions`, which Spark pins in the checkpoint. The result is a
+        batch without input after the newest one, with snapshots of all stores, from which the query continues; earlier
+        batches stay, so that `plan_rollback` goes back over it. Spark's own classes read and write the state in a Java
+        process, and all rows are compared. An interrupted call leaves the old checkpoint, or the new one, and can be
+        repeated.
 
         ```python
         with spark_dstl.open("/checkpoints/clicks") as checkpoint:
