@@ -58,7 +58,7 @@ def test_a_conversion_fails_on_a_spark_that_cannot_write_states(tmp_path: Path, 
     contest.run()
     with (
         spark_dstl.open(str(contest.checkpoint)) as checkpoint,
-        pytest.raises(CannotConvert, match=r"convert where a newer one is installed \(4\.2, 4\.3\)"),
+        pytest.raises(CannotConvert, match=r"do this where a newer one is installed \(4\.2, 4\.3\)"),
     ):
         checkpoint.convert(str(tmp_path / "converted"), stopped=True)
     assert not (tmp_path / "converted").exists()

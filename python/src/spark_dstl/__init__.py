@@ -21,6 +21,7 @@ from spark_dstl.errors import (
     CannotExport,
     CannotPin,
     CannotProbe,
+    CannotRepartition,
     CannotRollBack,
     CheckpointNotFound,
     DamagedLog,
@@ -50,8 +51,9 @@ if TYPE_CHECKING:
     from spark_dstl.monitoring.listener import MetricsListener
 
 __all__ = [
-    "CannotConvert", "CannotExport", "CannotPin", "CannotProbe", "CannotRollBack", "ChangedBatch", "Checkpoint",
-    "CheckpointNotFound", "DamagedLog", "DstlError", "FellBehind", "Followed", "HistoryChanged", "InvalidOption",
+    "CannotConvert", "CannotExport", "CannotPin", "CannotProbe", "CannotRepartition", "CannotRollBack", "ChangedBatch",
+    "Checkpoint", "CheckpointNotFound", "DamagedLog", "DstlError", "FellBehind", "Followed", "HistoryChanged",
+    "InvalidOption",
     "InvalidProgress", "JarNotFound", "JarNotLoaded", "JvmFailed", "JvmOptions", "MetricsListener", "MissingLogObject",
     "MissingPackage", "NotWatchable", "PinTooLate", "Position", "QueryMetrics", "QuerySeemsToRun", "Selection",
     "StorageOptions", "UnreadableState", "UnreadableStorage", "UnsupportedLog", "UnsupportedSpark", "__version__",

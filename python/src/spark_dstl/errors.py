@@ -120,3 +120,7 @@ class CannotProbe(DstlError, OSError):
 
 class CannotConvert(DstlError):
     """The checkpoint cannot be converted to that place; the message says why, and what to do."""
+
+
+class CannotRepartition(DstlError):
+    """The number of partitions of the checkpoint cannot be changed; the message says why, and what to do."""

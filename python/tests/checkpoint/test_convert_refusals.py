@@ -107,7 +107,8 @@ def test_the_first_batch_has_none_before_it(written: Default) -> None:
 
 def test_a_conversion_changes_only_the_pinned_provider(written: Default) -> None:
     written.offsets(2, name="ü")
-    content = found(written).committed.content()
+    before = found(written).committed
+    content = before.content(before.converted())
     version, line, rest = content.decode().split("\n")
     assert (version, rest) == ("v1", '{"logOffset":2}')
     assert json.loads(line) == {

@@ -23,6 +23,7 @@ from spark_dstl.checkpoint.java.state import Selection, StateReader
 from spark_dstl.checkpoint.leftovers import Leftovers, delete_leftovers, find_leftovers
 from spark_dstl.checkpoint.locate import StorageOptions, locate
 from spark_dstl.checkpoint.pins import RENEWED, HeldPin
+from spark_dstl.checkpoint.repartition.repartition import Repartition, plan_repartition, repartition
 from spark_dstl.checkpoint.rollback import Rollback, apply_rollback, plan_rollback
 from spark_dstl.checkpoint.storage import Progress, Storage, silent
 from spark_dstl.checkpoint.summary import Summary, summarize
@@ -108,10 +109,10 @@ class Checkpoint(CheckpointAccess):
     """The checkpoint of one query on storage. A context manager, which closes it.
 
     Short tables are `pyarrow.Table`s; long ones are `pyarrow.RecordBatchReader`s, which keep a few commit entries in
-    memory at a time. `apply_rollback` and `delete_leftovers` change the checkpoint; `export` and `convert` write to
-    another directory. `state`, `changes`, `diff` and `export` pin what they read, and read without a pin where they
-    may not write. Each method may raise `UnreadableStorage`; methods that read commit entries raise `DamagedLog`
-    or `UnsupportedLog` unless their description says otherwise.
+    memory at a time. `apply_rollback`, `repartition` and `delete_leftovers` change the checkpoint; `export` and
+    `convert` write to another directory. `state`, `changes`, `diff` and `export` pin what they read, and read without a
+    pin where they may not write. Each method may raise `UnreadableStorage`; methods that read commit entries raise
+    `DamagedLog` or `UnsupportedLog` unless their description says otherwise.
 
     ```python
     with spark_dstl.open("/checkpoints/clicks") as checkpoint:
@@ -196,6 +197,28 @@ class Checkpoint(CheckpointAccess):
         the check of recent writes.
         """
         return convert(self, locate(target, self.storage_options), stopped)
+
+    def repartition(self, partitions: int, apply: bool = False, stopped: bool = False) -> Repartition:
+        """Write the state of the stopped query into another number of partitions; without `apply`, only plan it.
+
+        `partitions` is the new `spark.sql.shuffle.partitions`, which Spark pins in the checkpoint. The result is a
+        batch without input after the newest one, with snapshots of all stores, from which the query continues; earlier
+        batches stay, so that `plan_rollback` goes back over it. Spark's own classes read and write the state in a Java
+        process, and all rows are compared. An interrupted call leaves the old checkpoint, or the new one, and can be
+        repeated.
+
+        ```python
+        with spark_dstl.open("/checkpoints/clicks") as checkpoint:
+            print(checkpoint.repartition(3).state_bytes)
+        ```
+
+        Raises `CannotRepartition` if a batch was begun and is not committed, if the number is the present one, or if an
+        operator does not allow it; `UnreadableState` if Spark cannot read or write the state; and `QuerySeemsToRun` if
+        a query seems to run. `stopped` skips the check of recent writes.
+        """
+        if not apply:
+            return plan_repartition(self, partitions)
+        return repartition(self, partitions, self._reader, stopped)
 
     def leftovers(self) -> Leftovers:
         """Return the objects that nothing needs once the query is stopped.

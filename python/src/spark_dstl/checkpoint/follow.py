@@ -181,7 +181,8 @@ class Followed:
         if not entry.hasLog():
             raise UnreadableState(
                 f"the changes of batch {batch} of {self._checkpoint.path} are in plain files: only those in the log "
-                "can be followed. It was run by stock Spark, or with enabled=false or commit.mode=sync"
+                "can be followed. It was run by stock Spark, with enabled=false or commit.mode=sync, or is one of dstl "
+                "repartition, which changes no row: continue after it"
             )
         previous, before = entry.previous(), self._position
         if before.entry is not None and previous is not None and previous != before.entry:

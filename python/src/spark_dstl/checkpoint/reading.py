@@ -25,13 +25,14 @@ _STRETCH = 32 * 1024 * 1024
 
 @dataclass(frozen=True)
 class LoadedEntry:
-    """A commit entry: its size in bytes, Spark's first two lines, and its log, if it has one."""
+    """A commit entry: its size in bytes, its lines, of which two are Spark's, and its log, if it has one."""
 
     batch: int
     size: int
     version_line: str
     metadata_line: str
     log: Log | None
+    note_line: str = ""
 
     @property
     def index(self) -> Index | None:
@@ -42,6 +43,11 @@ class LoadedEntry:
     def metadata(self) -> dict[str, Any] | None:
         """The JSON object of Spark's second line; None if it is none."""
         return json_object(self.metadata_line.encode("utf-8"))
+
+    @property
+    def is_repartition(self) -> bool:
+        """Whether its batch only changed the number of partitions."""
+        return self.note_line.startswith('{"repartition":')
 
     @property
     def segments(self) -> tuple[Segment, ...]:
@@ -76,7 +82,8 @@ def read_entry(storage: Storage, batch: int) -> LoadedEntry | None:
         raise DamagedLog(file, 0, "its first lines are not text") from error
     if not lines[0].startswith("v"):
         raise DamagedLog(file, 0, "it does not begin with Spark's version line")
-    return LoadedEntry(batch, tail.length, lines[0], lines[1] if len(lines) > 1 else "", log)
+    version_line, metadata_line, note_line = (*lines, "", "")[:3]
+    return LoadedEntry(batch, tail.length, version_line, metadata_line, log, note_line)
 
 
 def read_data_file(base: Storage, name: str) -> Log | None:

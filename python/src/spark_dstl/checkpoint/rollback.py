@@ -7,6 +7,10 @@ the last batch has begun and is not committed, as after a crash.
 
 Spark would use a plain snapshot without a checkpoint id in its name as the state of a batch that runs again. Such a
 snapshot is deleted before the commit entry of its batch: until then the state is rebuilt from an earlier one.
+
+Of a repartition `offsets/N` is deleted first: with it alone, Spark would run the batch with the new number of
+partitions on the state of the old number. Its snapshots are all that it is rebuilt from, so they are deleted last if
+the provider ignores snapshots above its log.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from dataclasses import dataclass, replace
 
 from spark_dstl.checkpoint import activity
 from spark_dstl.checkpoint.access import CheckpointAccess
+from spark_dstl.checkpoint.format.names import number
 from spark_dstl.checkpoint.survey import Survey, entries_of
 from spark_dstl.checkpoint.verification.verify import rollback_obstacle, verify
 from spark_dstl.errors import CannotRollBack, QuerySeemsToRun
@@ -63,11 +68,23 @@ def _deletions(checkpoint: CheckpointAccess, survey: Survey, to: int) -> Iterato
         for (version, unique), stored in facts.zips.items():
             if unique is None and version > to + 1:
                 zips.setdefault(version - 1, []).append(stored.name)
-    batches = {batch for batch in (*survey.entries, *survey.offsets, *zips) if batch > to}
+    described: dict[int, list[str]] = {}
+    for path in survey.state:
+        below, _, last = path.rpartition("/")
+        batch = number(last)
+        if batch is not None and batch > to and below.endswith("/_metadata/v2"):
+            # Spark does not write it again when the batch runs again.
+            described.setdefault(batch, []).append(f"state/{path}")
+    batches = {batch for batch in (*survey.entries, *survey.offsets, *zips, *described) if batch > to}
     there = {stored.name for directory in ("commits", "offsets") for stored in checkpoint.storage.objects(directory)}
     there |= {f"state/{path}" for path in survey.state}
     for batch in sorted(batches, reverse=True):
-        for name in (*sorted(zips.get(batch, [])), f"commits/{batch}", f"offsets/{batch}"):
+        entry, offsets, snapshots = f"commits/{batch}", f"offsets/{batch}", sorted(zips.get(batch, []))
+        if batch not in survey.entries or not survey.entries[batch].is_repartition:
+            order = (*snapshots, entry, offsets)
+        else:
+            order = (offsets, entry, *snapshots) if survey.is_ours else (offsets, *snapshots, entry)
+        for name in (*order, *sorted(described.get(batch, []))):
             directory, _, last = name.rpartition("/")
             if name in there:
                 # A checksum file of Hadoop or Spark is deleted before its file, which is readable without it.

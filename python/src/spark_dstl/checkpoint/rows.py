@@ -13,7 +13,7 @@ from spark_dstl.checkpoint.format.names import CHANGELOG, KINDS, SNAPSHOT, SNAPS
 from spark_dstl.checkpoint.pins import Pin, pins_of
 from spark_dstl.checkpoint.reading import LoadedEntry, read_entry
 from spark_dstl.checkpoint.storage import StoredObject, caught
-from spark_dstl.checkpoint.survey import StoreFacts, Survey, entries_of, no_entry, numbered
+from spark_dstl.checkpoint.survey import StoreFacts, Survey, entries_of, newest_partitions, no_entry, numbered
 from spark_dstl.errors import DamagedLog, UnsupportedLog
 
 Row = dict[str, Any]
@@ -38,15 +38,19 @@ def query(checkpoint: CheckpointAccess) -> Row:
 
 def operators(checkpoint: CheckpointAccess) -> Iterator[Row]:
     """Yield the rows of `operators`."""
-    for operator in sparkfiles.operators(checkpoint.storage):
+    for operator in sparkfiles.operators(checkpoint.storage, newest_partitions(checkpoint.storage)):
         for name, partitions in operator.stores.items():
             named = {"operator": operator.id, "operator_name": operator.name, "store": name}
             yield {**named, "partitions": partitions}
 
 
 def stores(survey: Survey) -> list[Row]:
-    """Return the rows of `stores`."""
-    return [_of_store(store, facts, survey) for store, facts in sorted(survey.stores.items())]
+    """Return the rows of `stores`: of those that the newest batch has."""
+    return [
+        _of_store(store, facts, survey)
+        for store, facts in sorted(survey.stores.items())
+        if survey.partitions is None or store.partition < survey.partitions
+    ]
 
 
 def claims(checkpoint: CheckpointAccess) -> Iterator[Row]:

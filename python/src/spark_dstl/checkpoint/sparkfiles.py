@@ -22,6 +22,8 @@ _PROVIDERS = "org.apache.spark.sql.execution.streaming.state"
 OURS = f"{_PROVIDERS}.dstl.DstlStateStoreProvider"
 STOCKS = f"{_PROVIDERS}.RocksDBStateStoreProvider"
 HDFS_BACKED = f"{_PROVIDERS}.HDFSBackedStateStoreProvider"
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Operator:
     id: int
     name: str
     stores: dict[str, int]
+    is_whole: bool = False
+    """Whether it has one partition, whatever Spark's number of shuffle partitions."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +68,12 @@ def numbered_directories(storage: Storage, directory: str) -> list[int]:
     return sorted(number for number in found if number is not None)
 
 
-def operators(storage: Storage) -> list[Operator]:
-    """Return the stateful operators sorted by id, without unreadable ones."""
+def operators(storage: Storage, partitions: int | None = None) -> list[Operator]:
+    """Return the stateful operators sorted by id, without unreadable ones.
+
+    `partitions` is the number of the newest batch; without it the number in the metadata counts, which in version 1 is
+    that of the first batch.
+    """
     found = []
     for number in numbered_directories(storage, "state"):
         below = f"state/{number}/_metadata"
@@ -75,7 +83,7 @@ def operators(storage: Storage) -> list[Operator]:
         for name in (*(f"{below}/v2/{batch}" for batch in later), f"{below}/metadata"):
             operator = _operator(storage.read(name, _MAX_OPERATOR))
             if operator is not None:
-                found.append(_with_its_partitions(storage, operator))
+                found.append(_with_its_partitions(storage, operator, partitions))
                 break
     return found
 
@@ -89,6 +97,13 @@ def offsets_in(content: bytes | None) -> dict[str, Any]:
     """Return the second line of the content of an entry of `offsets/`; empty if there is none."""
     lines = (content or b"").split(b"\n", 2)
     return json_object(lines[1] if len(lines) > 1 else None) or {}
+
+
+def partitions_in(offsets: dict[str, Any]) -> int | None:
+    """Return the number of partitions in the second line of an entry of `offsets/`; None if it has none."""
+    conf = offsets.get("conf")
+    number = names.number(str(conf.get(PARTITIONS))) if isinstance(conf, dict) else None
+    return number if number and number <= MAX_PARTITIONS else None
 
 
 def state_ids(metadata: dict[str, Any] | None) -> dict[int, list[list[str] | None]]:
@@ -147,10 +162,12 @@ def _operator(content: bytes | None) -> Operator | None:
         return None
 
 
-def _with_its_partitions(storage: Storage, operator: Operator) -> Operator:
+def _with_its_partitions(storage: Storage, operator: Operator, partitions: int | None) -> Operator:
     """Correct the number of partitions: Spark notes its shuffle partitions, and keeps ungrouped state in one."""
     is_whole = operator.name == "globalLimit" or (operator.name == "stateStoreSave" and _has_no_key(storage, operator))
-    return replace(operator, stores=dict.fromkeys(operator.stores, 1)) if is_whole else operator
+    number = 1 if is_whole else partitions
+    stores = operator.stores if number is None else dict.fromkeys(operator.stores, number)
+    return replace(operator, stores=stores, is_whole=is_whole)
 
 
 def _has_no_key(storage: Storage, operator: Operator) -> bool:

@@ -115,7 +115,7 @@ def summarize(checkpoint: CheckpointAccess) -> Summary:
     begun = max(survey.offsets, default=None)
     offsets = sparkfiles.offsets(checkpoint.storage, begun) if begun is not None else {}
     settings = offsets.get("conf")
-    provider = settings.get("spark.sql.streaming.stateStore.providerClass") if isinstance(settings, dict) else None
+    provider = settings.get(sparkfiles.PROVIDER) if isinstance(settings, dict) else None
     writer = newest.index.writer if newest and newest.index else None
     return Summary(
         path=checkpoint.path,

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
+from math import inf
 
 from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.format import names
@@ -35,6 +36,7 @@ class EntryFacts:
     changelogs: int = 0
     inline: dict[int, int] = field(default_factory=dict)
     is_spark: bool = True
+    is_repartition: bool = False
     strange: tuple[str, ...] = ()
 
 
@@ -88,6 +90,10 @@ class Survey:
     committed_since: int | None = None
     state: dict[str, StoredObject] = field(default_factory=dict)
     base: str | None = None
+    partitions: int | None = None
+    """The number of partitions of the newest batch; None if it is not noted."""
+    is_ours: bool = False
+    """Whether the newest batch names this project's provider."""
 
     @property
     def newest(self) -> int | None:
@@ -122,6 +128,12 @@ def numbered(stored: list[StoredObject]) -> dict[int, StoredObject]:
     return dict(sorted((number, one) for number, one in found if number is not None))
 
 
+def newest_partitions(storage: Storage) -> int | None:
+    """Return the number of partitions of the newest committed batch; None if it is not noted."""
+    both = entries_of(storage).keys() & numbered(storage.objects("offsets")).keys()
+    return sparkfiles.partitions_in(sparkfiles.offsets(storage, max(both, default=-1)))
+
+
 def look(storage: Storage, readers: Readers) -> Survey:
     """Read all commit entries, then list `offsets/` and `state/`. Damage is noted, not raised."""
     survey = Survey()
@@ -135,14 +147,28 @@ def look(storage: Storage, readers: Readers) -> Survey:
     survey.base = next((entry.index.base for entry in reversed(survey.entries.values()) if entry.index), None)
     survey.offsets = numbered(storage.objects("offsets"))
     _note_fences(survey, storage, readers)
+    pinned = sparkfiles.offsets(storage, max(survey.retained, default=-1))
+    survey.partitions = sparkfiles.partitions_in(pinned)
+    survey.is_ours = (pinned.get("conf") or {}).get(sparkfiles.PROVIDER) == sparkfiles.OURS
     survey.committed_since = max(entries_of(storage), default=None)
+    plain_upto = _plain_upto(survey)
     for stored in storage.objects("state", recursive=True):
         path = stored.name.removeprefix("state/")
         survey.state[path] = stored
         if plain := names.plain_file(path):
             facts = survey.of(plain.store)
-            (facts.plain if plain.kind == CHANGELOG else facts.zips)[plain.version, plain.id] = stored
+            if plain.kind == CHANGELOG:
+                facts.plain[plain.version, plain.id] = stored
+            elif plain.version <= plain_upto:
+                facts.zips[plain.version, plain.id] = stored
     return survey
+
+
+def _plain_upto(survey: Survey) -> float:
+    """Return the last version that may have a plain snapshot: a later one is of an interrupted repartition."""
+    newest = survey.entries.get(-1 if survey.newest is None else survey.newest)
+    listed = newest.index.snapshots if newest and newest.changelogs and newest.index else None
+    return listed.plain_up_to if listed and survey.is_ours else inf
 
 
 def _note(survey: Survey, entry: LoadedEntry, stored: StoredObject) -> None:
@@ -185,6 +211,7 @@ def _note(survey: Survey, entry: LoadedEntry, stored: StoredObject) -> None:
         changelogs=changelogs,
         inline=inline,
         is_spark=entry.metadata is not None,
+        is_repartition=entry.is_repartition,
         strange=tuple(strange),
     )
 

@@ -50,7 +50,7 @@ class Conversion:
 
 def plan_conversion(checkpoint: CheckpointAccess, place: Place) -> Conversion:
     """Plan a conversion; see `Checkpoint.plan_conversion`."""
-    refuse_old_spark()
+    refuse_old_spark(CannotConvert)
     point, stores, _ = _planned(checkpoint, Target(place, checkpoint, CannotConvert))
     return Conversion(checkpoint.path, place.shown, point.batch, point.begun, stores)
 
@@ -59,7 +59,7 @@ def convert(
     checkpoint: CheckpointAccess, place: Place, stopped: bool = False, wait: Callable[[float], None] = time.sleep
 ) -> Conversion:
     """Convert a checkpoint; see `Checkpoint.convert`."""
-    refuse_old_spark()
+    refuse_old_spark(CannotConvert)
     target = Target(place, checkpoint, CannotConvert)
     activity.refuse_if_running(checkpoint, stopped, wait)
     point, stores, (*others, metadata) = _planned(checkpoint, target)
@@ -102,7 +102,7 @@ def _needed(checkpoint: CheckpointAccess, point: Point) -> Iterator[Planned]:
         yield from (one for one in copies(storage, f"state/{operator}") if "/_metadata/" in one.name)
     yield from copies(storage, "sources")
     for one in point.offsets:
-        yield of_bytes(f"offsets/{one.batch}", one.content())
+        yield of_bytes(f"offsets/{one.batch}", one.content(one.converted()))
     yield of_bytes(f"commits/{point.batch}", point.commit)
     yield of_bytes("metadata", storage.read("metadata", MAX_METADATA) or b"")
 

@@ -10,12 +10,10 @@ from typing import Any
 from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.reading import read_entry
-from spark_dstl.checkpoint.sparkfiles import HDFS_BACKED, OURS, STOCKS
+from spark_dstl.checkpoint.sparkfiles import HDFS_BACKED, OURS, PROVIDER, STOCKS
 from spark_dstl.checkpoint.survey import entries_of, numbered
-from spark_dstl.errors import CannotConvert
+from spark_dstl.errors import CannotConvert, DstlError
 
-_STATE_STORE = "spark.sql.streaming.stateStore"
-_PROVIDER = f"{_STATE_STORE}.providerClass"
 # What Spark 4.2 reads.
 _OFFSETS_VERSIONS = ("v1", "v2")
 _COMMIT_VERSIONS = ("v1", "v3")
@@ -47,15 +45,15 @@ class Offsets:
         """Return the second line with this project's provider."""
         pinned = {
             # Entries of earlier releases lack it, and Spark would take it from the session.
-            f"{_STATE_STORE}.rocksdb.formatVersion": "5",
+            "spark.sql.streaming.stateStore.rocksdb.formatVersion": "5",
             **self.settings,
-            _PROVIDER: OURS,
+            PROVIDER: OURS,
         }
         return {**self.metadata, "conf": pinned}
 
-    def content(self) -> bytes:
-        """Return the whole converted entry."""
-        line = json.dumps(self.converted(), separators=(",", ":"), ensure_ascii=False)
+    def content(self, metadata: dict[str, Any]) -> bytes:
+        """Return the whole entry with another second line."""
+        line = json.dumps(metadata, separators=(",", ":"), ensure_ascii=False)
         return f"{self.version_line}\n{line}\n".encode() + self.rest
 
 
@@ -103,30 +101,35 @@ def find_point(checkpoint: CheckpointAccess) -> Point:
 
 
 def _offsets(checkpoint: CheckpointAccess, batch: int) -> Offsets:
-    name = f"offsets/{batch}"
-    file = checkpoint.storage.shown(name)
-    content = checkpoint.storage.read(name, sparkfiles.MAX_OFFSETS)
-    if content is None:
-        raise CannotConvert(f"{file} is missing, without which Spark does not start. Restore it")
-    version, _, others = content.partition(b"\n")
-    line, _, rest = others.partition(b"\n")
-    version_line = version.decode("utf-8", "replace").strip()
-    if version_line not in _OFFSETS_VERSIONS:
-        raise CannotConvert(f"{file} begins with {version_line[:20]!r}, which is no version that Spark 4.2 writes")
-    metadata = sparkfiles.json_object(line)
-    if metadata is None:
-        raise CannotConvert(
-            f"{file} is damaged, or of a Spark before 2.1: its second line is no JSON object. Restore it, or run a "
-            "batch with Spark 4.2"
-        )
-    found = Offsets(batch, version_line, metadata, rest)
-    provider = found.settings.get(_PROVIDER)
+    found = read_offsets(checkpoint, batch, CannotConvert)
+    provider = found.settings.get(PROVIDER)
     if provider != HDFS_BACKED:
         why = f"is of the provider {provider}; only that of Spark's default, {HDFS_BACKED}, can be converted"
         if provider is None or isinstance(provider, str):
             why = _INSTEAD.get(provider, why)
-        raise CannotConvert(f"{checkpoint.path} {why} ({name})")
+        raise CannotConvert(f"{checkpoint.path} {why} (offsets/{batch})")
     return found
+
+
+def read_offsets(checkpoint: CheckpointAccess, batch: int, refusal: type[DstlError]) -> Offsets:
+    """Return an entry of `offsets/`. Raises `refusal` if it is missing, or is not as Spark 4.2 writes it."""
+    name = f"offsets/{batch}"
+    file = checkpoint.storage.shown(name)
+    content = checkpoint.storage.read(name, sparkfiles.MAX_OFFSETS)
+    if content is None:
+        raise refusal(f"{file} is missing, without which Spark does not start. Restore it")
+    version, _, others = content.partition(b"\n")
+    line, _, rest = others.partition(b"\n")
+    version_line = version.decode("utf-8", "replace").strip()
+    if version_line not in _OFFSETS_VERSIONS:
+        raise refusal(f"{file} begins with {version_line[:20]!r}, which is no version that Spark 4.2 writes")
+    metadata = sparkfiles.json_object(line)
+    if metadata is None:
+        raise refusal(
+            f"{file} is damaged, or of a Spark before 2.1: its second line is no JSON object. Restore it, or run a "
+            "batch with Spark 4.2"
+        )
+    return Offsets(batch, version_line, metadata, rest)
 
 
 def _commit(checkpoint: CheckpointAccess, batch: int) -> bytes:

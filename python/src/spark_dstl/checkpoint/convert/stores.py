@@ -16,7 +16,7 @@ from spark_dstl.checkpoint.java.hadoop import storage_errors
 from spark_dstl.checkpoint.locate import hadoop_path, hadoop_settings
 from spark_dstl.checkpoint.sparkfiles import Operator, numbered_directories
 from spark_dstl.dependencies import needed
-from spark_dstl.errors import CannotConvert, JvmFailed, UnreadableState, UnreadableStorage, UnsupportedSpark
+from spark_dstl.errors import CannotConvert, DstlError, JvmFailed, UnreadableState, UnreadableStorage, UnsupportedSpark
 from spark_dstl.release import LINES
 
 # Every operator of Spark 4.2 that can have state in this provider: they use neither column families nor merges.
@@ -94,16 +94,16 @@ def refuse_if_done(checkpoint: CheckpointAccess, point: Point, stores: list[Name
     )
 
 
-def refuse_old_spark() -> None:
-    """Raise `CannotConvert` if the installed Spark cannot write a state at a batch; without Spark do nothing."""
+def refuse_old_spark(refusal: type[DstlError]) -> None:
+    """Raise `refusal` if the installed Spark cannot write a state at a batch; without Spark do nothing."""
     try:
         _, line = spark_jars()
     except UnsupportedSpark:
         return
     if not line.converts:
         newer = ", ".join(other.name for other in reversed(LINES) if other.converts)
-        raise CannotConvert(
-            f"Spark {line.name}, which is installed here, cannot write a state at a batch of choice: convert where a "
+        raise refusal(
+            f"Spark {line.name}, which is installed here, cannot write a state at a batch of choice: do this where a "
             f"newer one is installed ({newer}), and continue with that"
         )
 

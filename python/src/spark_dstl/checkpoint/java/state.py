@@ -83,13 +83,32 @@ class StateReader:
     def _read(
         self, what: str, batches: Sequence[int], wanted: Selection | None, until_read: ExitStack
     ) -> pyarrow.RecordBatchReader:
+        self._refuse_moved(what, batches)
         arguments = [self.batch(one) for one in batches]
         arguments.append(self.selection(wanted))
         return self.rows(lambda port, token: getattr(self._tools, what)(*arguments, port, token), until_read)
 
-    def tool(self, name: str) -> Any:
-        """Return an object of a class of the process that takes the checkpoint and its settings."""
-        return self._gateway.tool(name)(*self._place)
+    def _refuse_moved(self, what: str, batches: Sequence[int]) -> None:
+        """Raise `UnreadableState` where rows moved between partitions, and nothing else about them changed."""
+        path = self._checkpoint.path
+        numbers = [sparkfiles.partitions_in(self.settings(one)) for one in batches]
+        if what == "diff" and len({*numbers}) > 1:
+            raise UnreadableState(
+                f"batch {batches[0]} of {path} has {numbers[0]} partitions, and batch {batches[-1]} has {numbers[-1]}: "
+                "states of different numbers of partitions cannot be compared. Compare with the batch of the "
+                "repartition, or the one before it"
+            )
+        if what == "changes":
+            entry = read_entry(self._checkpoint.storage, batches[0])
+            if entry is not None and entry.is_repartition:
+                raise UnreadableState(
+                    f"batch {batches[0]} of {path} has no changes: it only wrote the state of batch {batches[0] - 1} "
+                    f"into {numbers[0]} partitions"
+                )
+
+    def tool(self, name: str, *others: Any) -> Any:
+        """Return an object of a class of the process that takes the checkpoint, its settings, and perhaps others."""
+        return self._gateway.tool(name)(*self._place, *others)
 
     @contextmanager
     def java_errors(self) -> Iterator[None]:

@@ -8,7 +8,7 @@ from functools import partial
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.format.checksum import crc32c
 from spark_dstl.checkpoint.reading import LoadedEntry, PartOf, damages, read_entry, stretches
-from spark_dstl.checkpoint.sparkfiles import MAX_OFFSETS, is_version, json_object
+from spark_dstl.checkpoint.sparkfiles import MAX_OFFSETS, is_version, json_object, offsets_in, partitions_in
 from spark_dstl.checkpoint.storage import caught
 from spark_dstl.checkpoint.survey import NamedPart
 from spark_dstl.checkpoint.verification.findings import Look, SegmentKey, key_of
@@ -117,7 +117,9 @@ def _note(look: Look, keys: set[SegmentKey], error: Exception) -> None:
 def check_plain(look: Look, paths: Iterable[str]) -> None:
     """Check those of these plain files that have a checksum file of Spark."""
     state, storage = look.survey.state, look.storage
-    wanted = [path for path in paths if f"{path}.crc" in state and path not in look.was_read.files]
+    # The checksum file of Hadoop that a checksum file of Spark has on a local disk is none of a hidden file.
+    visible = (path for path in paths if not path.rpartition("/")[2].startswith("."))
+    wanted = [path for path in visible if f"{path}.crc" in state and path not in look.was_read.files]
 
     def read(path: str) -> tuple[str | None, int]:
         checksum = json_object(storage.read(f"state/{path}.crc", _MAX_CHECKSUM)) or {}
@@ -148,14 +150,16 @@ def check_plain(look: Look, paths: Iterable[str]) -> None:
                     del facts.plain[key]
 
 
-def check_offsets(look: Look) -> tuple[dict[int, str], dict[int, list[bytes]]]:
+def check_offsets(look: Look) -> tuple[dict[int, str], dict[int, list[bytes]], dict[int, int]]:
     """Read the entries of `offsets/`.
 
-    Return the batches with which Spark cannot start, each with a reason; and the lines of sources in the others.
+    Return the batches with which Spark cannot start, each with a reason; and of the others the lines of sources, and
+    the numbers of partitions.
     """
     storage, entries = look.storage, look.survey.entries
     damaged: dict[int, str] = {}
     named: dict[int, list[bytes]] = {}
+    partitions: dict[int, int] = {}
     for batch, content in look.readers.each(
         lambda one: storage.read(f"offsets/{one}", MAX_OFFSETS), look.survey.offsets
     ):
@@ -164,6 +168,8 @@ def check_offsets(look: Look) -> tuple[dict[int, str], dict[int, list[bytes]]]:
         lines = content.split(b"\n")
         index = entries[batch].index if batch in entries else None
         written = index.spark.offsets if index and index.spark else None
+        if (number := partitions_in(offsets_in(content))) is not None:
+            partitions[batch] = number
         if not is_version(lines[0]) or len(lines) == 1 or json_object(lines[1]) is None:
             damaged[batch] = "it is not what Spark writes"
         elif written is not None and crc32c(content) != written:
@@ -175,4 +181,4 @@ def check_offsets(look: Look) -> tuple[dict[int, str], dict[int, list[bytes]]]:
         look.damage(f"offsets/{batch}", what, 0)
     # A start reads the entry of its newest batch, and the one before.
     before = {batch + 1: f"offsets/{batch} is damaged, without which Spark does not start" for batch in damaged}
-    return before | {batch: f"offsets/{batch} is damaged" for batch in damaged}, named
+    return before | {batch: f"offsets/{batch} is damaged" for batch in damaged}, named, partitions

@@ -67,7 +67,9 @@ class Plan:
 
 def plan(survey: Survey, batch: int, rebuilt: dict[Store, Rebuilt]) -> Plan:
     """Return the recovery plan of a batch."""
-    return Plan(survey, batch, {store: one.bases.get(batch + 1, 0) for store, one in rebuilt.items()})
+    version = batch + 1
+    bases = {store: one.bases[version] for store, one in rebuilt.items() if version in one.bases}
+    return Plan(survey, batch, bases)
 
 
 def bad_changelogs(look: Look) -> Bad:
@@ -101,8 +103,11 @@ def expected_stores(survey: Survey, operators: Iterable[Operator]) -> list[Store
     return sorted(expected)
 
 
-def rebuild(store: Store, look: Look, bad: Bad) -> Rebuilt:
-    """Follow the versions of one store in ascending order."""
+def rebuild(store: Store, look: Look, bad: Bad, partitions: dict[int, int]) -> Rebuilt:
+    """Follow the versions of one store in ascending order.
+
+    `partitions` are the numbers by batch: a batch without this store's partition needs no version of it.
+    """
     survey = look.survey
     facts = survey.stores.get(store, StoreFacts())
     snapshots = _snapshots(store, facts, look)
@@ -117,6 +122,7 @@ def rebuild(store: Store, look: Look, bad: Bad) -> Rebuilt:
     base, last = 0, 0
     # Of the snapshots from which changelogs alone rebuild the version: the first batch whose entry has one.
     first_held = _ALWAYS
+    others = {batch + 1 for batch, number in partitions.items() if store.partition >= number}
     for version in sorted(one for one in versions if 0 < one <= upto):
         if version != last + 1:
             why: str | None = f"version {version - 1} is missing, and so is a snapshot of version {version}"
@@ -130,13 +136,15 @@ def rebuild(store: Store, look: Look, bad: Bad) -> Rebuilt:
             first_held = min(first_held, snapshots[version])
         elif reason is None:
             reason = why
+        last = version
+        if version in others:
+            continue
         if reason is not None:
             lost[version] = reason
         elif first_held >= version:
             held_above[version] = f"commits/{first_held} holds the snapshot that it is rebuilt from"
         bases[version] = base
-        last = version
-    retained = [batch + 1 for batch in survey.retained] or sorted(bases)
+    retained = [batch + 1 for batch in survey.retained if batch + 1 not in others] or sorted(bases)
     return Rebuilt(lost, held_above, min((bases.get(version, 0) for version in retained[:1]), default=0), bases)
 
 

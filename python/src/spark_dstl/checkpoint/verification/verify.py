@@ -63,17 +63,17 @@ def _look(checkpoint: CheckpointAccess, deep: bool, batch: int | None) -> Verifi
     listed = base.objects("data", recursive=True)
     objects.check_entries(look)
     missing = objects.check_data_files(look, {one.name: one for one in listed})
-    unstartable, named = content.check_offsets(look)
+    unstartable, named, partitions = content.check_offsets(look)
     unstartable |= metadata.check_sources(look, named)
     if (obstacle := metadata.check_state(look)) is not None:
         unstartable |= dict.fromkeys(survey.retained, obstacle)
     if deep:
         content.check_all(look)
     number = snapshots.check(look)
-    stores = rebuild.expected_stores(survey, sparkfiles.operators(storage))
-    judged = _judge(look, stores, unstartable)
+    stores = rebuild.expected_stores(survey, sparkfiles.operators(storage, survey.partitions))
+    judged = _judge(look, stores, partitions, unstartable)
     while not deep and _check_plans(look, judged, {judged.newest_undamaged, batch}):
-        judged = _judge(look, stores, unstartable)
+        judged = _judge(look, stores, partitions, unstartable)
     lowest = {store: one.lowest_needed for store, one in judged.rebuilt.items()}
     objects.check_missing(look, missing, lowest)
     objects.check_gaps(look, min(lowest.values(), default=0))
@@ -111,10 +111,10 @@ def _check_plans(look: Look, judged: _Judgement, batches: set[int | None]) -> bo
     return any(found)
 
 
-def _judge(look: Look, stores: list[Store], unstartable: dict[int, str]) -> _Judgement:
+def _judge(look: Look, stores: list[Store], partitions: dict[int, int], unstartable: dict[int, str]) -> _Judgement:
     """Judge the retained batches by the damage that is known; `unstartable` are some with which Spark cannot start."""
     survey, bad = look.survey, rebuild.bad_changelogs(look)
-    rebuilt = {store: rebuild.rebuild(store, look, bad) for store in stores}
+    rebuilt = {store: rebuild.rebuild(store, look, bad, partitions) for store in stores}
     lost = _lost(survey, rebuilt, unstartable)
     held_above = {
         batch: f"state of {store.directory}: {one.held_above[batch + 1]}, and would be deleted with it"

@@ -244,7 +244,10 @@ private[store] final class DstlRocksDBFileManager(
     case _ => new Path(new Path(root, RocksDBImmutableFile.LOG_FILES_DFS_SUBDIR), file.dfsFileName)
   }
 
-  /** Snapshots from which a version can be loaded. Plain files are listed only if they may be needed. */
+  /**
+   * Snapshots from which a version can be loaded. Plain files are listed only if they may be needed; one of a later version than
+   * plain files have is of a repartition that was interrupted before its commit entry.
+   */
   private def look(version: Long): Map[SnapshotName, SnapshotSource] = {
     val there = store.fold(FromDriver.Versions(Vector.empty, Vector.empty, Long.MaxValue, 0))(_.versions)
     val logged = there.snapshots.map(place => SnapshotName(place.version, place.id) -> InEntry(place.batch))
@@ -252,7 +255,7 @@ private[store] final class DstlRocksDBFileManager(
     val plain =
       if (there.plainUpTo == 0 || isEnough) Map.empty[SnapshotName, SnapshotSource]
       else files.plainSnapshots().flatMap { case (name, length) =>
-        SnapshotName.parse(name).map(_ -> PlainFile(Some(length)))
+        SnapshotName.parse(name).filter(_.version <= there.plainUpTo).map(_ -> PlainFile(Some(length)))
       }
     // A plain file with the name of a snapshot in the log was left by an attempt that was not committed.
     val all = plain ++ logged

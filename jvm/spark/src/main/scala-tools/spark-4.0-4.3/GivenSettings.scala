@@ -35,6 +35,13 @@ private[tools] final class GivenSettings(settings: Map[String, String]) {
     conf
   }
 
+  /** For reading what stock Spark's RocksDB provider has written, whatever the log has. */
+  def readingPlain(batch: StateBatch): SQLConf = {
+    val conf = reading(batch)
+    conf.setConfString(SQLConf.STATE_STORE_PROVIDER_CLASS.key, classOf[RocksDBStateStoreProvider].getName)
+    conf
+  }
+
   /** For writing with stock Spark's RocksDB provider and its own files, outside of any application. */
   def writing(batch: StateBatch): SQLConf = {
     val conf = of(batch)
@@ -52,7 +59,10 @@ private[tools] final class GivenSettings(settings: Map[String, String]) {
   private def of(batch: StateBatch): SQLConf = {
     val conf = new SQLConf
     settings.foreach { case (key, value) => if (key.startsWith("spark.sql.")) conf.setConfString(key, value) }
-    OffsetSeqMetadata.setSessionConf(OffsetSeqMetadata(batch.offsetsMetadata), conf)
+    val recorded = OffsetSeqMetadata(batch.offsetsMetadata)
+    OffsetSeqMetadata.setSessionConf(recorded, conf)
+    // Spark 4.2 sets an internal option instead.
+    recorded.conf.get(SQLConf.SHUFFLE_PARTITIONS.key).foreach(conf.setConfString(SQLConf.SHUFFLE_PARTITIONS.key, _))
     conf.setConfString(SQLConf.SESSION_LOCAL_TIMEZONE.key, "UTC")
     // Spark's provider finds snapshots in plain files only, this project's in commit entries first.
     conf.setConfString(EntryPoints.ChangelogCheckpointing, "true")

@@ -17,6 +17,7 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.transformwith
   TransformWithStateVariableInfo
 }
 import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.util.SerializableConfiguration
 
 /**
@@ -67,7 +68,7 @@ private[tools] object StoredTable {
   private val Timers = Seq(TimerStateUtils.EVENT_TIMERS_STATE_NAME, TimerStateUtils.PROC_TIMERS_STATE_NAME)
 
   /** Column families of joins in which a key has many values, from state format 4 on. */
-  private val JoinsWithMany =
+  val JoinsWithMany: Set[String] =
     Set("left-keyWithTsToValues", "left-tsWithKey", "right-keyWithTsToValues", "right-tsWithKey")
 
   /** The first character in the names of Spark's internal column families. */
@@ -77,24 +78,45 @@ private[tools] object StoredTable {
 
   /** All tables of a checkpoint as of a batch. */
   def all(root: String, batch: Long, configuration: Configuration): Seq[StoredTable] =
+    entries(root, batch, configuration).flatMap(entry => of(new Path(root, "state"), entry, configuration))
+
+  /** Spark's metadata of all stores as of a batch. */
+  def entries(root: String, batch: Long, configuration: Configuration): Seq[StateMetadataTableEntry] =
     new StateMetadataPartitionReader(root, new SerializableConfiguration(configuration), batch).stateMetadata.toVector
-      .flatMap(entry => of(new Path(root, "state"), entry, configuration))
 
   private def of(state: Path, entry: StateMetadataTableEntry, configuration: Configuration): Seq[StoredTable] = {
     val families = readSchema(state, entry, configuration)
-    if (entry.operatorName.startsWith(TransformWithState)) {
-      val variables = TransformWithStateOperatorProperties.fromJson(entry.operatorPropertiesJson).stateVariables
-      val schemas = new InMemoryStateSchemaProvider(
-        StateSchemaMetadata.createStateSchemaMetadata(state.toString, configuration, entry.stateSchemaFilePaths)
-      )
-      for (variable <- variables; family <- families.find(_.colFamilyName == variable.stateName))
-        yield table(entry, family, Some(variable), Some(schemas), usesFamilies = true)
+    if (isOfVariables(entry)) {
+      val schemas = schemasOf(state, entry, configuration)
+      for (variable <- variablesOf(entry); family <- families.find(_.colFamilyName == variable.stateName))
+        yield table(entry, family, Some(variable), schemas, usesFamilies = true)
     } else {
       val usesFamilies = families.exists(_.colFamilyName != StateStore.DEFAULT_COL_FAMILY_NAME)
       families
         .filterNot(_.colFamilyName.startsWith(Internal))
         .map(table(entry, _, None, None, usesFamilies))
     }
+  }
+
+  private def isOfVariables(entry: StateMetadataTableEntry) = entry.operatorName.startsWith(TransformWithState)
+
+  /** The state variables of an operator; none of most operators. */
+  def variablesOf(entry: StateMetadataTableEntry): Seq[TransformWithStateVariableInfo] =
+    if (!isOfVariables(entry)) Nil
+    else TransformWithStateOperatorProperties.fromJson(entry.operatorPropertiesJson).stateVariables
+
+  def schemasOf(
+      state: Path,
+      entry: StateMetadataTableEntry,
+      configuration: Configuration
+  ): Option[StateSchemaProvider] = Option.when(isOfVariables(entry))(new InMemoryStateSchemaProvider(
+    StateSchemaMetadata.createStateSchemaMetadata(state.toString, configuration, entry.stateSchemaFilePaths)
+  ))
+
+  /** Version 1 of an operator's metadata has the number of its first batch, the settings of a batch have that batch's. */
+  private def partitions(entry: StateMetadataTableEntry): Int = {
+    val pinned = SQLConf.get.getAllConfs.get(SQLConf.SHUFFLE_PARTITIONS.key)
+    pinned.fold(entry.numPartitions)(_.toInt)
   }
 
   private def table(
@@ -108,7 +130,7 @@ private[tools] object StoredTable {
     entry.operatorName,
     entry.stateStoreName,
     family,
-    entry.numPartitions,
+    partitions(entry),
     encoder(entry, family),
     variable,
     schemas,
@@ -116,14 +138,14 @@ private[tools] object StoredTable {
   )
 
   /** Version 2 of an operator's metadata has the encoding with the column family, version 1 with the operator. */
-  private def encoder(entry: StateMetadataTableEntry, family: StateStoreColFamilySchema): KeyStateEncoderSpec =
+  def encoder(entry: StateMetadataTableEntry, family: StateStoreColFamilySchema): KeyStateEncoderSpec =
     family.keyStateEncoderSpec.getOrElse {
       if (entry.numColsPrefixKey > 0) PrefixKeyScanStateEncoderSpec(family.keySchema, entry.numColsPrefixKey)
       else NoPrefixKeyStateEncoderSpec(family.keySchema)
     }
 
   /** The newest schema file that the metadata names, or else the store's own. Spark's reader of these files needs a session. */
-  private def readSchema(
+  def readSchema(
       state: Path,
       entry: StateMetadataTableEntry,
       configuration: Configuration

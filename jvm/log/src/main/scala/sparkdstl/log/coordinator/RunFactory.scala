@@ -38,6 +38,10 @@ final case class DriverResources(executors: ExecutorLink, budget: InlineBudget, 
  */
 final case class BegunRun(coordinator: RunCoordinator, listed: ListedBatches, newest: Option[(Path, Array[Byte])]) {
 
+  /** The newest committed batch, if its entry in `offsets` is missing. */
+  def committedWithoutOffsets: Option[Long] =
+    Some(coordinator.lastCommitted).filter(batch => listed.missingOffsets(batch).contains(batch))
+
   /** A batch whose entry in `offsets` is missing although a query with state cannot start without it. */
   def missingOffsets: Option[Long] =
     if (coordinator.stores.isEmpty) None else listed.missingOffsets(coordinator.lastCommitted)

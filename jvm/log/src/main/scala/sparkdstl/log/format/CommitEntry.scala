@@ -75,6 +75,9 @@ object CommitEntry {
       trailer.entry
     }
 
+  /** The offsets in the commit entry of a repartition; see [[SparkEntry.offsetsOfRepartition]]. */
+  def offsetsOfRepartition(content: Array[Byte]): Option[Array[Byte]] = SparkEntry.offsetsOfRepartition(content)
+
   /**
    * Reads the index from the entry's end, and checks Spark's lines if they are there. Fails if it is damaged, of another batch or
    * of a later format.

@@ -4,6 +4,7 @@ package sparkdstl.log.format
 import java.nio.charset.StandardCharsets.{US_ASCII, UTF_8}
 
 import scala.jdk.CollectionConverters._
+import scala.util.Try
 import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.core.json.JsonWriteFeature
@@ -19,6 +20,7 @@ private[log] object SparkEntry {
   val Distance = 2048
 
   private val NoteBeginning = """{"dstl":"""
+  private val RepartitionBeginning = """{"repartition": 1,"""
   private val mapper = JsonMapper.builder().enable(JsonWriteFeature.ESCAPE_NON_ASCII).build()
 
   /** `content` with the note as its third line, padded for a log that follows. */
@@ -64,6 +66,15 @@ private[log] object SparkEntry {
     val line = new String(content.slice(second + 1, second + 1 + NoteBeginning.length), US_ASCII)
     second >= 0 && line.nonEmpty && NoteBeginning.startsWith(line)
   }
+
+  /**
+   * The content of the entry of `offsets` that a repartition has put into its commit entry, which it creates before; None for other
+   * entries.
+   */
+  def offsetsOfRepartition(content: Array[Byte]): Option[Array[Byte]] =
+    new String(content, UTF_8).split("\n", 4).lift(2).filter(_.startsWith(RepartitionBeginning)).flatMap { line =>
+      Try(mapper.readTree(line).path("offsets")).toOption.filter(_.isTextual).map(_.textValue().getBytes(UTF_8))
+    }
 
   /** The state store checkpoint ids in the second line: operator, partition, id. */
   def checkpointIds(entry: Path, content: Array[Byte]): Seq[(Long, Int, String)] =

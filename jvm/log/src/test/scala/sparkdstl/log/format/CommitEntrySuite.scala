@@ -172,6 +172,16 @@ class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
+  test("the entry of a repartition is plain, and has the offsets of its batch") {
+    val note = """{"repartition": 1, "partitions": 3, "offsets": "v1\n{}\nthe rest"}"""
+    val entry = ascii(s"$spark\n$note\n")
+    assert(CommitEntry.inspect(file, whole(entry)) == EntryInspection.Plain)
+    assert(CommitEntry.offsetsOfRepartition(entry).map(new String(_, UTF_8)).contains("v1\n{}\nthe rest"))
+    val others = Seq("", "\n{}", s"\n${note.take(30)}", "\n" + """{"repartition": 1, "offsets": 2}""")
+    others.foreach(other => assert(CommitEntry.offsetsOfRepartition(ascii(spark + other)).isEmpty))
+    assert(CommitEntry.offsetsOfRepartition(encode(someSegment)).isEmpty)
+  }
+
   test("an entry without Spark's two lines is damaged: it was emptied, or cut off in the first") {
     Seq("", "v", "v1", "v1\n", "\n{}", "x1\n{}").foreach { content =>
       intercept[DamagedLogException](CommitEntry.inspect(file, whole(ascii(content))))

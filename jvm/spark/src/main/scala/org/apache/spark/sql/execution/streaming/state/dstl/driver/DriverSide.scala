@@ -20,6 +20,7 @@ import sparkdstl.log.coordinator.ownership.BasePathOwner
 import sparkdstl.log.coordinator.retention.Deleter
 import sparkdstl.log.error.{LogErrors, LostObjectException}
 import sparkdstl.log.failpoints.FailPoints
+import sparkdstl.log.format.{CommitEntry, QueryLocation}
 import sparkdstl.log.read.{EntryReader, KnownFiles, WayBack}
 import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.storage.HadoopLogStorage
@@ -172,11 +173,8 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     def checkpointAt(other: Path) =
       resources.storage(checkpoint, storage.location.copy(root = other), isStarting).checkpoint
     val known = new KnownFiles(Thread.currentThread())
-    val reads = new StartReads(
-      root,
-      new CheckpointFiles(root, checkpoint.configuration, options, resources),
-      known
-    )(runtime.executor)
+    val files = new CheckpointFiles(root, checkpoint.configuration, options, resources)
+    val reads = new StartReads(root, files, known)(runtime.executor)
     reads.begin()
     waiting.on(new BasePathOwner(storage, checkpointAt).claim())
     val context = SparkContext.getOrCreate()
@@ -184,14 +182,17 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     val setup = RunSetup(run, Utils.localCanonicalHostName(), application, reports.id, options)
     val shared = DriverResources(executors, resources.inlineBudget, metrics)
     val stopping = FailPoints.ofTests.fold(storage)(_.beforeCommitEntries(storage))
-    val begun = explained(checkpoint) {
+    val (begun, finished) = explained(checkpoint) {
       val begun = waiting.on(RunFactory.begin(stopping, setup, shared))
-      begun.missingOffsets.foreach(batch => throw LogErrors.missingOffsets(storage.location.offsetsOf(batch)))
-      begun
+      val finished = finishRepartition(begun, storage.location, files)
+      if (finished.isEmpty)
+        begun.missingOffsets.foreach(batch => throw LogErrors.missingOffsets(storage.location.offsetsOf(batch)))
+      (begun, finished)
     }
     import begun.coordinator
     hasBegun.set(true)
     reads.claimed(begun)
+    finished.foreach(known.changed)
     new PartitionDirectories(checkpoint, resources).restore(coordinator.stores).failed
       .foreach(error => logWarning(error.getMessage))(runtime.executor)
     QueryShims.noteRun(context, run)
@@ -208,6 +209,18 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
         s"Each request for a file of $root is delayed, half of them for more than ${options.simulatedSlownessMs} ms: " +
           s"${LogOptions.Prefix}${LogOptions.SimulateSlowStorage.key} is set, which is for trials and not for production"
       )
+  }
+
+  /** Writes the offsets of a repartition that was interrupted after its commit entry, which has them; returns their file. */
+  private def finishRepartition(begun: BegunRun, location: QueryLocation, files: CheckpointFiles): Option[Path] = for {
+    batch <- begun.committedWithoutOffsets
+    entry <- resources.waiting.on(files.content(location.entry(batch), None)) if entry.isWhole
+    offsets <- CommitEntry.offsetsOfRepartition(entry.bytes)
+  } yield {
+    val file = location.offsetsOf(batch)
+    files.create(file, offsets)
+    logInfo(s"$file was missing, and is now as the repartition in batch $batch has noted it")
+    file
   }
 
   private def mayOverlap(options: LogOptions): Boolean = options.overlapOffsets match {

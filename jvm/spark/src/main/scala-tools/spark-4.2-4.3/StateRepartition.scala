@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.apache.spark.sql.execution.streaming.state.dstl.tools
+
+import java.io.{BufferedInputStream, BufferedOutputStream, DataInputStream, DataOutputStream, EOFException}
+import java.nio.file.{Files, Path => LocalPath}
+import java.util.{Map => JavaMap}
+
+import scala.collection.mutable
+import scala.jdk.CollectionConverters._
+import scala.util.Try
+import scala.util.control.NonFatal
+
+import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.execution.streaming.operators.stateful.StatePartitionKeyExtractorFactory
+import org.apache.spark.sql.internal.SQLConf
+
+/**
+ * Writes the state of a checkpoint, as of one batch, into another number of partitions, as plain snapshots that only the commit
+ * entry of the next batch makes visible. Python calls it over py4j, store by store: it reads partitions, which sorts their rows
+ * into files on the local disk by their new partitions, then writes these.
+ *
+ * @param root       the checkpoint
+ * @param settings   of Spark, among them `spark.hadoop.` for the storage
+ * @param before     the newest committed batch
+ * @param after      the next one, which only changes the number of partitions
+ * @param partitions the new number
+ */
+private[sql] final class StateRepartition(
+    root: String,
+    settings: JavaMap[String, String],
+    before: StateBatch,
+    after: StateBatch,
+    partitions: Int
+) {
+  private val chosen = new GivenSettings(settings.asScala.toMap)
+  private val place = chosen.qualified(root)
+  private val reading = chosen.reading(before)
+
+  // If they cannot be read, each store fails with the reason.
+  private val stores =
+    Try(SQLConf.withExistingConf(reading)(WholeStore.all(place, before.number, chosen.hadoopWith(reading))))
+
+  /** @param isWhole whether the operator has one partition whatever the number */
+  def store(operator: Int, name: String, isWhole: Boolean): StoreRepartition =
+    new StoreRepartition(find(operator, name), if (isWhole) None else Some(partitions))
+
+  private def find(operator: Int, name: String): () => WholeStore = () =>
+    stores.get.find(of => of.operator == operator && StoredTable.shown(of.name) == name).getOrElse {
+      throw new IllegalArgumentException(s"there is no store '$name' of operator $operator")
+    }
+
+  /** One store of an operator in all its partitions. */
+  final class StoreRepartition(found: () => WholeStore, number: Option[Int]) {
+    private lazy val store = found()
+    private lazy val partitionOf = number.map(new PartitionOfRow(store, _, reading))
+    private val spill = new RowSpill
+    private var wasRead = RowSum.none
+    private var wasWritten = RowSum.none
+
+    /** Reads a partition, and keeps those of its rows that are of the new partitions from `first` to `until`. */
+    def read(partition: Int, first: Int, until: Int): RepartitionedRows = counted {
+      val id = store.idIn(before.ids(store.operator), partition)
+      var rows = 0L
+      store.read(place, reading, chosen.hadoopWith(reading), partition, before.number + 1, id)(_.foreach { row =>
+        val to = partitionOf.fold(0)(_.of(row))
+        if (to >= first && to < until) {
+          spill.put(to, row)
+          wasRead += row
+          rows += 1
+        }
+      })
+      new RepartitionedRows(rows, null, 0, null)
+    }
+
+    /** Writes a new partition, and reads it again. */
+    def write(partition: Int): RepartitionedRows = counted {
+      val version = after.number + 1
+      val conf = chosen.writing(after)
+      val id = spill.rows(partition)(rows =>
+        store.write(place, conf, chosen.hadoopWith(conf), partition, after.number, rows)
+      )
+      val plain = chosen.readingPlain(after)
+      var rows = 0L
+      store.read(place, plain, chosen.hadoopWith(plain), partition, version, id)(_.foreach { row =>
+        if (partitionOf.exists(_.of(row) != partition))
+          throw new IllegalStateException(s"a row of partition $partition was read back that is of another one")
+        wasWritten += row
+        rows += 1
+      })
+      new RepartitionedRows(rows, id.orNull, store.placeOfId, null)
+    }
+
+    /** Whether all rows that were read were written and read again. */
+    def isComplete: Boolean = wasRead == wasWritten
+
+    private def counted(work: => RepartitionedRows): RepartitionedRows =
+      try work
+      catch { case NonFatal(error) => new RepartitionedRows(0, null, 0, SentRows.text(error)) }
+  }
+}
+
+/**
+ * Rows of a partition that were read or written.
+ *
+ * @param id      the checkpoint id of what was written, or null
+ * @param place   the place of that id among those of the partition
+ * @param failure the error's text, or null
+ */
+private[sql] final class RepartitionedRows(val rows: Long, val id: String, val place: Int, val failure: String)
+
+/** The partition in which a query looks for a row: Spark's hash of the part of the key by which an operator's input is distributed. */
+private[tools] final class PartitionOfRow(store: WholeStore, number: Int, settings: SQLConf) {
+  private val families = store.families.map(new OfFamily(_))
+
+  def of(row: WholeRow): Int = families(row.family).of(row.key)
+
+  private final class OfFamily(family: WholeFamily) {
+    private lazy val extractor = SQLConf.withExistingConf(settings)(StatePartitionKeyExtractorFactory.create(
+      store.operatorName,
+      family.schema.keySchema,
+      store.name,
+      family.name,
+      // Of joins the keys depend on the format of the state.
+      Some(settings.getConf(SQLConf.STREAMING_JOIN_STATE_FORMAT_VERSION)),
+      family.variable
+    ))
+    private lazy val partition = {
+      val fields = extractor.partitionKeySchema.fields.toSeq.zipWithIndex.map { case (field, index) =>
+        BoundReference(index, field.dataType, field.nullable)
+      }
+      UnsafeProjection.create(Seq(HashPartitioning(fields, number).partitionIdExpression))
+    }
+    private val key = new UnsafeRow(family.schema.keySchema.length)
+
+    def of(bytes: Array[Byte]): Int = {
+      key.pointTo(bytes, bytes.length)
+      partition(extractor.partitionKey(key)).getInt(0)
+    }
+  }
+}
+
+/** Rows on the local disk, by partition: a file each, which is deleted once its rows were read. */
+private[tools] final class RowSpill {
+  private val files = mutable.Map.empty[Int, (LocalPath, DataOutputStream)]
+
+  def put(partition: Int, row: WholeRow): Unit = {
+    val (_, out) = files.getOrElseUpdate(
+      partition, {
+        val file = Files.createTempFile("rows", null)
+        file -> new DataOutputStream(new BufferedOutputStream(Files.newOutputStream(file)))
+      }
+    )
+    out.writeInt(row.family)
+    out.writeInt(row.key.length)
+    out.write(row.key)
+    out.writeInt(row.value.length)
+    out.write(row.value)
+  }
+
+  /** The rows of a partition, in the order in which they were put; `use` gets no place of values among those of their key. */
+  def rows[T](partition: Int)(use: Iterator[WholeRow] => T): T = files.remove(partition) match {
+    case None => use(Iterator.empty)
+    case Some((file, out)) =>
+      out.close()
+      val in = new DataInputStream(new BufferedInputStream(Files.newInputStream(file)))
+      def bytes() = in.readNBytes(in.readInt())
+      def next() =
+        try {
+          val family = in.readInt()
+          Some(new WholeRow(family, bytes(), bytes(), 0))
+        } catch { case _: EOFException => None }
+      try use(Iterator.continually(next()).takeWhile(_.nonEmpty).flatten)
+      finally {
+        in.close()
+        Files.delete(file)
+      }
+  }
+}

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a repartition starts from: the newest committed batch, its stores, and what an earlier try has left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spark_dstl.checkpoint import rows, sparkfiles
+from spark_dstl.checkpoint.access import CheckpointAccess
+from spark_dstl.checkpoint.convert.point import Offsets, read_offsets
+from spark_dstl.checkpoint.format import names
+from spark_dstl.checkpoint.format.names import Store
+from spark_dstl.checkpoint.reading import LoadedEntry, read_entry
+from spark_dstl.checkpoint.repartition.entries import Note, is_lock, note_in
+from spark_dstl.checkpoint.sparkfiles import MAX_OFFSETS, MAX_PARTITIONS, OURS, PROVIDER, STOCKS, Operator
+from spark_dstl.checkpoint.survey import entries_of, numbered
+from spark_dstl.errors import CannotRepartition
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The newest committed batch with its two entries, the operators, and the numbers of partitions.
+
+    `unfinished` is the note of a repartition whose commit entry exists and whose other entry is missing: that batch is
+    then not the newest one here, because a start needs both. `needs_lock` says whether only a lock keeps a query from
+    what is written before the commit entry.
+    """
+
+    batch: int
+    offsets: Offsets
+    commit: LoadedEntry
+    operators: list[Operator]
+    before: int
+    unfinished: Note | None
+    needs_lock: bool
+
+
+def find_plan(checkpoint: CheckpointAccess, partitions: int) -> Plan:
+    """Return the plan of a repartition. Raises `CannotRepartition` if there is none."""
+    storage, path = checkpoint.storage, checkpoint.path
+    if not 0 < partitions <= MAX_PARTITIONS:
+        raise CannotRepartition(f"{partitions} is no number of partitions: give one from 1 to {MAX_PARTITIONS}")
+    committed = max(entries_of(storage), default=None)
+    if committed is None:
+        raise CannotRepartition(
+            f"no batch of {path} is committed, so there is no state: start the query with a new checkpoint and "
+            f"{sparkfiles.PARTITIONS}={partitions}"
+        )
+    begun = max(numbered(storage.objects("offsets")), default=-1)
+    if begun > committed and is_lock(storage.read(f"offsets/{begun}", MAX_OFFSETS)):
+        begun -= 1
+    commit = _entry(checkpoint, committed)
+    unfinished = None
+    if begun == committed - 1 and (unfinished := note_in(commit)) is not None:
+        committed -= 1
+        commit = _entry(checkpoint, committed)
+    if begun != committed:
+        raise CannotRepartition(
+            f"{path} has begun batch {begun}, and committed batch {committed}: start the query with its present number "
+            "until the batch is committed, and stop it; or go back with dstl rollback"
+        )
+    offsets = read_offsets(checkpoint, committed, CannotRepartition)
+    provider = offsets.settings.get(PROVIDER)
+    if provider not in (OURS, STOCKS):
+        raise CannotRepartition(
+            f"{path} is of the provider {provider}: only RocksDB's, this project's and Spark's, can be written anew. "
+            "Convert the checkpoint first: dstl convert"
+        )
+    before = sparkfiles.partitions_in(offsets.metadata)
+    if before is None:
+        raise CannotRepartition(
+            f"{storage.shown(f'offsets/{committed}')} has no {sparkfiles.PARTITIONS}, as Spark 4.2 writes it with "
+            "spark.sql.streaming.offsetLog.formatVersion=2: it takes the number from the session at each start"
+        )
+    if unfinished is not None and unfinished.partitions != partitions:
+        raise CannotRepartition(
+            f"an interrupted change to {unfinished.partitions} partitions of {path} is not finished: repeat it with "
+            f"--partitions {unfinished.partitions}, or go back with dstl rollback --to {committed}"
+        )
+    if before == partitions:
+        raise CannotRepartition(f"{path} has {partitions} partitions already")
+    operators = _operators(checkpoint, before)
+    # Above a log, plain snapshots are only of batches whose commit entry has none.
+    return Plan(committed, offsets, commit, operators, before, unfinished, provider != OURS or not commit.segments)
+
+
+def _entry(checkpoint: CheckpointAccess, batch: int) -> LoadedEntry:
+    entry = read_entry(checkpoint.storage, batch)
+    if entry is None or entry.metadata is None:
+        raise CannotRepartition(
+            f"{checkpoint.storage.shown(f'commits/{batch}')} is missing or damaged: restore it, or go back with dstl "
+            "rollback"
+        )
+    return entry
+
+
+def _operators(checkpoint: CheckpointAccess, partitions: int) -> list[Operator]:
+    storage, path = checkpoint.storage, checkpoint.path
+    known = {one.id: one for one in sparkfiles.operators(storage, partitions)}
+    there = sparkfiles.numbered_directories(storage, "state")
+    if not there:
+        raise CannotRepartition(f"{path} has no state: its query can be started with any number of partitions")
+    for operator in there:
+        if operator not in known:
+            raise CannotRepartition(
+                f"{storage.shown(f'state/{operator}/_metadata/metadata')} is missing, or cannot be read: Spark writes "
+                "it since 4.0. Let the query run one batch with Spark 4.2, and stop it"
+            )
+        of = known[operator]
+        if not of.is_whole and of.name not in _BY_KEY:
+            raise CannotRepartition(
+                f"operator {operator} of {path} is {of.name}, of which it is not known by which part of the key Spark "
+                "distributes it"
+            )
+        if not all(names.is_store_name(store) for store in of.stores):
+            raise CannotRepartition(f"the metadata of operator {operator} of {path} names a store that is no directory")
+    if all(known[operator].is_whole for operator in there):
+        raise CannotRepartition(
+            f"all state of {path} is in one partition, whatever their number: an aggregation without keys, or a limit"
+        )
+    return [known[operator] for operator in there]
+
+
+# The operators whose state Spark 4.2 can distribute by its keys.
+_BY_KEY = {
+    "stateStoreSave", "sessionWindowStateStoreSaveExec", "symmetricHashJoin", "dedupe", "dedupeWithinWatermark",
+    "flatMapGroupsWithState", "applyInPandasWithState", "transformWithStateExec", "transformWithStateInPandasExec",
+    "transformWithStateInPySparkExec",
+}  # fmt: skip
+
+
+def state_bytes(checkpoint: CheckpointAccess) -> int:
+    """Return the bytes that a start of the query reads to rebuild the state: an estimate of its size.
+
+    All SST files in the directory of a store with a plain snapshot count, because only its zip names those that it has.
+    """
+    survey = checkpoint.survey()
+    found = rows.stores(survey)
+    logged: int = sum((row["snapshot_bytes"] or 0) + row["replay_bytes"] for row in found)
+    plain = {
+        Store(row["operator"], row["partition"], row["store"]).directory for row in found if row["plain_snapshots"]
+    }
+    return logged + sum(
+        stored.size
+        for path, stored in survey.state.items()
+        if path.partition("/SSTs/")[0] in plain and "/SSTs/" in path
+    )

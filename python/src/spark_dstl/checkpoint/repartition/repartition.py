@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the state of a stopped query into another number of partitions, as a batch without input."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from spark_dstl.checkpoint import activity, sparkfiles
+from spark_dstl.checkpoint.access import CheckpointAccess
+from spark_dstl.checkpoint.convert.stores import NamedStores, refuse_old_spark
+from spark_dstl.checkpoint.repartition.entries import commit_of, lock_of, offsets_of
+from spark_dstl.checkpoint.repartition.plan import Plan, find_plan, state_bytes
+from spark_dstl.checkpoint.repartition.stores import StoreRepartition
+from spark_dstl.checkpoint.survey import numbered
+from spark_dstl.errors import CannotRepartition, QuerySeemsToRun
+
+if TYPE_CHECKING:
+    from spark_dstl.checkpoint.java.state import StateReader
+
+
+@dataclass(frozen=True)
+class Repartition:
+    """The result of a repartition, or its plan, which has no numbers of rows."""
+
+    path: str
+    """The path of the checkpoint."""
+    batch: int
+    """The newest batch before; the repartition is the batch after it."""
+    before: int
+    """The number of partitions until then."""
+    partitions: int
+    """The number from then on."""
+    state_bytes: int
+    """The bytes that a start of the query reads to rebuild the state before."""
+    stores: list[NamedStores]
+    """The stores, by operator and name, with their new numbers of partitions."""
+    is_applied: bool = False
+    """Whether it was done."""
+
+
+def plan_repartition(checkpoint: CheckpointAccess, partitions: int) -> Repartition:
+    """Return what a repartition does; see `Checkpoint.repartition`."""
+    refuse_old_spark(CannotRepartition)
+    plan = find_plan(checkpoint, partitions)
+    stores = [
+        NamedStores(one.id, one.name, store, 1 if one.is_whole else partitions)
+        for one in plan.operators
+        for store in one.stores
+    ]
+    return Repartition(checkpoint.path, plan.batch, plan.before, partitions, state_bytes(checkpoint), stores)
+
+
+def repartition(
+    checkpoint: CheckpointAccess,
+    partitions: int,
+    reader: Callable[[], StateReader],
+    stopped: bool = False,
+    wait: Callable[[float], None] = time.sleep,
+) -> Repartition:
+    """Write the state into another number of partitions; see `Checkpoint.repartition`."""
+    planned = plan_repartition(checkpoint, partitions)
+    plan = find_plan(checkpoint, partitions)
+    activity.refuse_if_running(checkpoint, stopped, wait)
+    offsets = offsets_of(plan.offsets, partitions)
+    stores = planned.stores
+    if plan.unfinished is None:
+        if plan.needs_lock:
+            _put(checkpoint, f"offsets/{plan.batch + 1}", lock_of(checkpoint.path, plan.batch))
+        writer = StoreRepartition(checkpoint, reader(), checkpoint.gateway(), plan, offsets, partitions)
+        ids, rows = writer.write()
+        stores = [
+            NamedStores(one.id, one.name, store, 1 if one.is_whole else partitions, found) for one, store, found in rows
+        ]
+        _refuse_if_changed(checkpoint, plan)
+        # From here on the new number counts: the next start finds the offsets in the entry.
+        _put(checkpoint, f"commits/{plan.batch + 1}", commit_of(plan.commit, offsets, partitions, ids))
+    else:
+        offsets = plan.unfinished.offsets
+    _put(checkpoint, f"offsets/{plan.batch + 1}", offsets)
+    _write_metadata(checkpoint, plan, partitions)
+    checkpoint.look_again()
+    return Repartition(
+        checkpoint.path, plan.batch, plan.before, partitions, planned.state_bytes, stores, is_applied=True
+    )
+
+
+def _refuse_if_changed(checkpoint: CheckpointAccess, plan: Plan) -> None:
+    activity.refuse_if_changed(checkpoint, plan.batch)
+    begun = checkpoint.storage.look(f"offsets/{plan.batch + 1}")
+    if begun is not None and not plan.needs_lock:
+        raise QuerySeemsToRun(
+            f"{begun.name} of {checkpoint.path} was written meanwhile: a query runs on it. Stop it, and begin again"
+        )
+
+
+def _put(checkpoint: CheckpointAccess, name: str, content: bytes) -> None:
+    """Write an object, and delete the checksum that Hadoop keeps of an earlier one beside a local file."""
+    directory, _, last = name.rpartition("/")
+    checkpoint.storage.delete(f"{directory}/.{last}.crc")
+    checkpoint.storage.create(name, content)
+
+
+def _write_metadata(checkpoint: CheckpointAccess, plan: Plan, partitions: int) -> None:
+    """Write the metadata of operators of which Spark keeps it by batch; a start writes its own."""
+    storage = checkpoint.storage
+    for operator in plan.operators:
+        directory = f"state/{operator.id}/_metadata/v2"
+        newest = max(numbered(storage.objects(directory)), default=None)
+        if newest is None or newest > plan.batch:
+            continue
+        content = storage.read(f"{directory}/{newest}", sparkfiles.MAX_OFFSETS) or b""
+        version, _, line = content.partition(b"\n")
+        metadata = sparkfiles.json_object(line) or {}
+        for store in metadata.get("stateStoreInfo") or ():
+            store["numPartitions"] = partitions
+        text = json.dumps(metadata, separators=(",", ":")).encode()
+        _put(checkpoint, f"{directory}/{plan.batch + 1}", version + b"\n" + text)

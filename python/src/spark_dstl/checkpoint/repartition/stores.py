@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The stores of a repartition: Spark's own classes read and write them in the Java process."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from spark_dstl.checkpoint.access import CheckpointAccess
+from spark_dstl.checkpoint.format.names import Store
+from spark_dstl.checkpoint.java.gateway import Gateway
+from spark_dstl.checkpoint.java.state import StateReader
+from spark_dstl.checkpoint.repartition.plan import Plan
+from spark_dstl.checkpoint.sparkfiles import Operator, json_object, state_ids
+from spark_dstl.errors import UnreadableState
+
+# Each pass over the old partitions has that many files of rows open.
+_AT_ONCE = 400
+
+
+class StoreRepartition:
+    """Writes all stores of the batch after the newest, in another number of partitions."""
+
+    def __init__(
+        self,
+        checkpoint: CheckpointAccess,
+        reader: StateReader,
+        gateway: Gateway,
+        plan: Plan,
+        offsets: bytes,
+        number: int,
+    ) -> None:
+        self._checkpoint = checkpoint
+        self._reader = reader
+        self._plan = plan
+        self._number = number
+        self._batch = plan.batch + 1
+        before = reader.batch(plan.batch)
+        after = gateway.state_batch(self._batch, json_object(offsets.split(b"\n", 2)[1]) or {})
+        for operator, ids in plan_ids(plan).items():
+            # Spark's writer makes ids if the settings have the format that has them.
+            after.note(operator, ids)
+        self._java = reader.tool("StateRepartition", before, after, number)
+        self._done = 0
+        self._total = sum(self._steps(one) * len(one.stores) for one in plan.operators)
+
+    def write(self) -> tuple[dict[int, list[list[str]]], list[tuple[Operator, str, int]]]:
+        """Write all stores; return the checkpoint ids, by operator and partition, and the rows of each store name."""
+        ids: dict[int, list[list[str]]] = {}
+        rows: list[tuple[Operator, str, int]] = []
+        for operator in self._plan.operators:
+            of_partitions: list[dict[int, str]] = [{} for _ in range(self._partitions(operator))]
+            for name in operator.stores:
+                rows.append((operator, name, self._store(operator, name, of_partitions)))
+            if any(of_partitions):
+                ids[operator.id] = [[of[place] for place in sorted(of)] for of in of_partitions]
+        return ids, rows
+
+    def _store(self, operator: Operator, name: str, ids: list[dict[int, str]]) -> int:
+        with self._reader.java_errors():
+            java = self._java.store(operator.id, name, operator.is_whole)
+        rows = 0
+        for first in range(0, self._partitions(operator), _AT_ONCE):
+            until = min(first + _AT_ONCE, self._partitions(operator))
+            for old in range(operator.stores[name]):
+                self._ask(Store(operator.id, old, name), java.read, old, first, until)
+            for new in range(first, until):
+                store = Store(operator.id, new, name)
+                self._delete_earlier(store)
+                written = self._ask(store, java.write, new)
+                rows += int(written.rows())
+                if written.id() is not None:
+                    ids[new][int(written.place())] = str(written.id())
+        with self._reader.java_errors():
+            is_complete = java.isComplete()
+        if not is_complete:
+            raise UnreadableState(
+                f"what was written of store {name!r} of operator {operator.id} is not what was read. The state of "
+                f"batch {self._plan.batch} is as it was. Check the storage, and begin again"
+            )
+        return rows
+
+    def _delete_earlier(self, store: Store) -> None:
+        """Delete the snapshot of an earlier try."""
+        zips = re.compile(rf"\.?{self._batch + 1}(?:_[^/]+)?\.zip(?:\.crc)*")
+        for stored in self._checkpoint.storage.objects(f"state/{store.directory}"):
+            if zips.fullmatch(stored.last_name):
+                self._checkpoint.storage.delete(stored.name)
+
+    def _ask(self, store: Store, question: Any, *arguments: int) -> Any:
+        with self._reader.java_errors():
+            found = question(*arguments)
+            failure = found.failure()
+        if failure is not None:
+            raise UnreadableState(
+                f"state/{store.directory} of {self._checkpoint.path} could not be written anew: {failure}. The state "
+                f"of batch {self._plan.batch} is as it was"
+            )
+        self._done += 1
+        self._checkpoint.progress("Writing partitions", self._done, self._total)
+        return found
+
+    def _partitions(self, operator: Operator) -> int:
+        return 1 if operator.is_whole else self._number
+
+    def _steps(self, operator: Operator) -> int:
+        new = self._partitions(operator)
+        return new + -(-new // _AT_ONCE) * max(operator.stores.values())
+
+
+def plan_ids(plan: Plan) -> dict[int, list[list[str]]]:
+    """Return the checkpoint ids of the stores in the newest batch, if it has any."""
+    return {one: [of or [] for of in ids] for one, ids in state_ids(plan.commit.metadata).items()}

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`dstl repartition` plans and refuses without a Java process; tests/tools/test_repartition.py writes states."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from written_checkpoint import aged
+
+import spark_dstl
+from spark_dstl import CannotRepartition
+from spark_dstl.checkpoint import activity
+from spark_dstl.checkpoint.convert.point import Offsets
+from spark_dstl.checkpoint.reading import read_entry
+from spark_dstl.checkpoint.repartition.entries import Note, commit_of, is_lock, lock_of, note_in, offsets_of
+from spark_dstl.checkpoint.sparkfiles import HDFS_BACKED, OURS, PARTITIONS, PROVIDER, STOCKS
+from spark_dstl.commands import main
+
+
+@pytest.fixture(autouse=True)
+def looks_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activity, "LOOK_SECONDS", 0.01)
+
+
+class Plain:
+    """A checkpoint of RocksDB's provider with batches 0 to 2 in two partitions, without the content of its state."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.put("metadata", json.dumps({"id": "aaaaaaaa-0000-4000-8000-000000000001"}))
+        for batch in range(3):
+            self.offsets(batch)
+            self.put(f"commits/{batch}", 'v1\n{"nextBatchWatermarkMs":7}')
+        self.operator(0, "stateStoreSave")
+        aged(root)
+
+    def put(self, name: str, content: str) -> None:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+
+    def offsets(self, batch: int, provider: str = STOCKS) -> None:
+        line = json.dumps({"batchWatermarkMs": 0, "conf": {PROVIDER: provider, PARTITIONS: "2"}})
+        self.put(f"offsets/{batch}", f'v1\n{line}\n{{"logOffset":{batch}}}')
+
+    def operator(self, number: int, name: str, key: str = '{"name":"key"}') -> None:
+        stores = [{"storeName": "default", "numColsPrefixKey": 0, "numPartitions": 2}]
+        line = json.dumps({"operatorInfo": {"operatorId": number, "operatorName": name}, "stateStoreInfo": stores})
+        self.put(f"state/{number}/_metadata/metadata", f"v1\n{line}")
+        self.put(f"state/{number}/0/_metadata/schema", f'{{"fields":[{key}]}}{{"fields":[]}}')
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Plain:
+    return Plain(tmp_path / "query")
+
+
+def planned(plain: Plain, partitions: int = 3) -> Result:
+    return CliRunner().invoke(main, ["repartition", str(plain.root), "--partitions", str(partitions)])
+
+
+def refusal(plain: Plain, partitions: int = 3) -> str:
+    with spark_dstl.open(str(plain.root)) as checkpoint, pytest.raises(CannotRepartition) as refused:
+        checkpoint.repartition(partitions)
+    return str(refused.value)
+
+
+def test_without_apply_it_says_what_it_would_do(plain: Plain) -> None:
+    before = sorted(plain.root.rglob("*"))
+    told = planned(plain)
+    assert told.exit_code == 0, told.output
+    assert "operator 0 (stateStoreSave): 3 partitions" in told.output
+    assert "into 3 partitions instead of 2. Nothing is written yet" in told.output
+    assert sorted(plain.root.rglob("*")) == before
+    with spark_dstl.open(str(plain.root)) as checkpoint:
+        done = checkpoint.repartition(3)
+    assert (done.batch, done.before, done.partitions, done.is_applied) == (2, 2, 3, False)
+
+
+def test_an_operator_in_one_partition_stays_there(plain: Plain) -> None:
+    plain.operator(1, "globalLimit")
+    with spark_dstl.open(str(plain.root)) as checkpoint:
+        assert [one.partitions for one in checkpoint.repartition(3).stores] == [3, 1]
+
+
+def test_the_same_number_and_impossible_numbers_are_refused(plain: Plain) -> None:
+    assert "has 2 partitions already" in refusal(plain, 2)
+    assert "0 is no number of partitions: give one from 1 to 100000" in refusal(plain, 0)
+    assert "100001 is no number" in refusal(plain, 100_001)
+
+
+def test_a_begun_batch_and_a_missing_one_are_refused(plain: Plain) -> None:
+    plain.offsets(3)
+    assert "has begun batch 3, and committed batch 2: start the query with its present number" in refusal(plain)
+    for batch in range(3):
+        (plain.root / f"commits/{batch}").unlink()
+    assert "no batch of" in refusal(plain)
+
+
+def test_other_providers_and_operators_are_refused(plain: Plain) -> None:
+    plain.operator(1, "another")
+    assert "operator 1 of" in refusal(plain)
+    plain.operator(1, "dedupe")
+    plain.put("state/2/0/1.zip", "")
+    assert "state/2/_metadata/metadata is missing" in refusal(plain)
+    plain.offsets(2, HDFS_BACKED)
+    assert "Convert the checkpoint first: dstl convert" in refusal(plain)
+
+
+def test_state_in_one_partition_is_refused(plain: Plain) -> None:
+    plain.operator(0, "stateStoreSave", key="")
+    assert "an aggregation without keys, or a limit" in refusal(plain)
+
+
+def test_a_query_that_seems_to_run_is_refused(plain: Plain) -> None:
+    plain.offsets(2)
+    told = CliRunner().invoke(main, ["repartition", str(plain.root), "--partitions", "3", "--apply"])
+    assert told.exit_code == 4, told.output
+
+
+def test_a_lock_is_no_begun_batch_and_not_readable_by_spark(plain: Plain) -> None:
+    lock = lock_of(str(plain.root), 2)
+    assert is_lock(lock)
+    assert not is_lock(b"v1\n{}")
+    assert b"dstl rollback --to 2" in lock
+    assert not lock.startswith(b"v")
+    plain.put("offsets/3", lock.decode())
+    assert planned(plain).exit_code == 0
+
+
+def test_the_commit_entry_carries_the_offsets(plain: Plain) -> None:
+    before = Offsets(
+        2, "v1", {"batchWatermarkMs": 5, "conf": {PROVIDER: OURS, PARTITIONS: "2"}}, b'{"path":"\xc3\xa4"}'
+    )
+    offsets = offsets_of(before, 3)
+    assert offsets.split(b"\n")[2:] == [before.rest]
+    with spark_dstl.open(str(plain.root)) as checkpoint:
+        newest = read_entry(checkpoint.storage, 2)
+        assert newest is not None
+        assert note_in(newest) is None
+        content = commit_of(newest, offsets, 3, {0: [["a"], ["b"], ["c"]]})
+        plain.put("commits/3", content.decode())
+        written = read_entry(checkpoint.storage, 3)
+    lines = content.decode("ascii").split("\n")
+    # The driver looks for this beginning.
+    assert lines[2].startswith('{"repartition": 1,')
+    assert json.loads(lines[1]) == {"nextBatchWatermarkMs": 7, "stateUniqueIds": {"0": [["a"], ["b"], ["c"]]}}
+    assert written is not None
+    assert note_in(written) == Note(3, offsets)
+    assert "an interrupted change to 3 partitions" in refusal(plain, 4)

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A query continues with another number of partitions, with the results of a query that kept its number."""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+
+import spark_dstl
+from convertible import CONVERTIBLE
+from settings import IN_FULL
+from shared_session import Moving, Operator, contender
+from spark_dstl.checkpoint.repartition import repartition as module
+from spark_dstl.checkpoint.repartition.repartition import Repartition
+from spark_dstl.commands import main
+from spark_dstl.release import installed_line
+from width_processors import LEDGER, PROCESSORS
+
+if not installed_line().converts:
+    pytest.skip("this Spark cannot write states at a batch of choice", allow_module_level=True)
+
+pytestmark = pytest.mark.usefixtures("short_looks")
+
+BY_NAME = {operator.name: operator for operator in (*CONVERTIBLE, *PROCESSORS)}
+AGGREGATION = BY_NAME["aggregation"]
+# The provider of the state, the format of the checkpoint, and the new number of partitions instead of 2.
+TRIED = [(AGGREGATION, "dstl", 1, 5), (BY_NAME["join-left-outer"], "dstl", 1, 1), (LEDGER, "stock", 1, 3)]
+if IN_FULL:
+    IN_ONE_PARTITION = ("aggregation-without-keys-format-1", "limit")
+    # Spark 4.2 does not pin the number in offsets of format 2.
+    others = [one for one in CONVERTIBLE if one.name not in IN_ONE_PARTITION and "offsets-format-2" not in one.name]
+    TRIED += [
+        (one, *way) for one in others for way in (("dstl", 1, 3), ("dstl", 2, 1), ("spark", 1, 1), ("spark", 2, 5))
+    ]
+    TRIED += [(one, "stock", version, 3) for one in PROCESSORS for version in (1, 2)]
+
+
+def repartitioned(path: Path, partitions: int) -> Repartition:
+    with spark_dstl.open(str(path)) as checkpoint:
+        return checkpoint.repartition(partitions, apply=True, stopped=True)
+
+
+def numbers(directory: Path) -> list[int]:
+    return sorted(int(path.name) for path in directory.iterdir() if path.name.isdigit())
+
+
+def partitions_of(checkpoint: Path) -> list[str]:
+    """The number of partitions of each batch."""
+    lines = [(checkpoint / "offsets" / str(one)).read_text(encoding="utf-8") for one in numbers(checkpoint / "offsets")]
+    return [json.loads(line.split("\n")[1])["conf"]["spark.sql.shuffle.partitions"] for line in lines]
+
+
+def newest(checkpoint: Path) -> int:
+    return max(numbers(checkpoint / "commits"))
+
+
+def results(query: Moving) -> list[list[str]]:
+    return [query.batches[batch] for batch in sorted(query.batches)]
+
+
+@pytest.mark.parametrize(
+    ("operator", "provider", "version", "partitions"),
+    TRIED,
+    ids=[f"{one.name}-{provider}-{version}-{partitions}" for one, provider, version, partitions in TRIED],
+)
+def test_a_query_continues_with_another_number_of_partitions(
+    tmp_path: Path, spark: SparkSession, operator: Operator, provider: str, version: int, partitions: int
+) -> None:
+    for name in ("same", "other"):
+        (tmp_path / name).mkdir()
+    same = Moving(contender(spark, "spark"), operator, tmp_path / "same")
+    other = Moving(contender(spark, provider, version), operator, tmp_path / "other")
+    with ThreadPoolExecutor() as both:
+        list(both.map(Moving.begin, (same, other)))
+    last = newest(other.checkpoint)
+    done = repartitioned(other.checkpoint, partitions)
+    assert (done.batch, done.before, done.partitions) == (last, 2, partitions)
+    assert sum(stores.rows or 0 for stores in done.stores) > 0
+    with spark_dstl.open(str(other.checkpoint)) as checkpoint:
+        found = checkpoint.verify()
+    assert (found.is_damaged, found.newest_undamaged) == (False, last + 1), found.damages
+    with ThreadPoolExecutor() as both:
+        list(both.map(lambda one: one.finish(one.session), (same, other)))
+    assert last + 1 not in other.batches
+    assert results(other) == results(same)
+    assert partitions_of(other.checkpoint) == ["2"] * (last + 1) + [str(partitions)] * (newest(other.checkpoint) - last)
+    with spark_dstl.open(str(other.checkpoint)) as checkpoint:
+        found = checkpoint.verify(deep=True)
+    assert (found.is_damaged, found.lost) == (False, {}), found.damages
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Moving:
+    """A query in the log that has stopped."""
+    query = Moving(contender(spark, "dstl"), AGGREGATION, tmp_path_factory.mktemp("begun"))
+    query.begin()
+    return query
+
+
+def on_a_copy(begun: Moving, directory: str) -> Moving:
+    query = copy.copy(begun)
+    query.directory, query.batches = directory, dict(begun.batches)
+    shutil.copytree(begun.checkpoint, query.checkpoint)
+    return query
+
+
+class Interrupt(Exception):
+    pass
+
+
+def interrupted_before(monkeypatch: pytest.MonkeyPatch, checkpoint: Path, name: str, partitions: int) -> None:
+    """Interrupt a repartition before it writes an object; a lock is none of its own."""
+    put = module._put
+
+    def interrupt(access: spark_dstl.Checkpoint, to: str, content: bytes) -> None:
+        if to == name and not content.startswith(b"dstl"):
+            raise Interrupt
+        put(access, to, content)
+
+    monkeypatch.setattr(module, "_put", interrupt)
+    with pytest.raises(Interrupt):
+        repartitioned(checkpoint, partitions)
+    monkeypatch.setattr(module, "_put", put)
+
+
+def test_an_interruption_leaves_the_old_or_the_new_checkpoint(
+    begun: Moving, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    last = newest(begun.checkpoint)
+    same, old, new = (on_a_copy(begun, name) for name in ("same", "old", "new"))
+    same.finish(contender(spark, "dstl"))
+    # All stores are written, one of another number of partitions twice.
+    interrupted_before(monkeypatch, old.checkpoint, f"commits/{last + 1}", 3)
+    interrupted_before(monkeypatch, old.checkpoint, f"commits/{last + 1}", 1)
+    assert (old.checkpoint / f"state/0/0/{last + 2}.zip").exists()
+    old.finish(contender(spark, "dstl"))
+    assert (results(old), set(partitions_of(old.checkpoint))) == (results(same), {"2"})
+    with spark_dstl.open(str(old.checkpoint)) as checkpoint:
+        assert not checkpoint.verify(deep=True).is_damaged
+        rows = checkpoint.state().read_all().num_rows
+    # The stores that no entry has made visible are not read at a later start, and are written again.
+    assert repartitioned(old.checkpoint, 3).stores[0].rows == rows
+    interrupted_before(monkeypatch, new.checkpoint, f"offsets/{last + 1}", 3)
+    assert newest(new.checkpoint) == last + 1
+    new.finish(contender(spark, "dstl"))
+    assert (results(new), partitions_of(new.checkpoint)[last:]) == (results(same), ["2", "3", "3"])
+
+
+def test_a_rollback_goes_back_over_a_repartition(begun: Moving, spark: SparkSession) -> None:
+    last = newest(begun.checkpoint)
+    same, back = on_a_copy(begun, "kept"), on_a_copy(begun, "back")
+    same.finish(contender(spark, "dstl"))
+    repartitioned(back.checkpoint, 1)
+    told = CliRunner().invoke(main, ["rollback", str(back.checkpoint), "--to", str(last), "--apply", "--stopped"])
+    assert told.exit_code == 0, told.output
+    assert not list(back.checkpoint.glob("state/*/*/*.zip"))
+    back.finish(contender(spark, "dstl"))
+    assert (results(back), set(partitions_of(back.checkpoint))) == (results(same), {"2"})
+
+
+def test_a_repeated_command_finishes_an_interrupted_one(begun: Moving, monkeypatch: pytest.MonkeyPatch) -> None:
+    last = newest(begun.checkpoint)
+    query = on_a_copy(begun, "repeated")
+    interrupted_before(monkeypatch, query.checkpoint, f"offsets/{last + 1}", 3)
+    with pytest.raises(spark_dstl.CannotRepartition, match=r"change to 3 partitions .* is not finished"):
+        repartitioned(query.checkpoint, 4)
+    assert repartitioned(query.checkpoint, 3).is_applied
+    with spark_dstl.open(str(query.checkpoint)) as checkpoint:
+        assert not checkpoint.verify().is_damaged
+        state = checkpoint.state().read_all()
+        before = checkpoint.state(last).read_all()
+        with pytest.raises(spark_dstl.UnreadableState, match=f"batch {last + 1} .* has no changes"):
+            checkpoint.changes(last + 1)
+        with pytest.raises(spark_dstl.UnreadableState, match="different numbers of partitions"):
+            checkpoint.diff(last, last + 1)
+    assert sorted(map(str, state.column("key").to_pylist())) == sorted(map(str, before.column("key").to_pylist()))
+    assert set(state.column("partition").to_pylist()) == {0, 1, 2}
+
+
+@pytest.mark.skipif(not IN_FULL, reason="the lock of checkpoints outside of the log: only in the whole suite")
+def test_a_locked_checkpoint_of_stock_spark_starts_after_the_command_or_a_rollback(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = Moving(contender(spark, "spark"), AGGREGATION, tmp_path)
+    query.begin()
+    last = newest(query.checkpoint)
+    other = on_a_copy(query, "other")
+    for name in (f"commits/{last + 1}", f"offsets/{last + 1}"):
+        interrupted_before(monkeypatch, other.checkpoint, name, 3)
+        with pytest.raises(StreamingQueryException, match="dstl repartition changes the partitions"):
+            on_a_copy(other, f"locked-{name[:3]}").finish(contender(spark, "spark"))
+        told = CliRunner().invoke(main, ["rollback", str(other.checkpoint), "--to", str(last), "--apply", "--stopped"])
+        assert told.exit_code == 0, told.output
+        assert newest(other.checkpoint) == max(numbers(other.checkpoint / "offsets")) == last
+        assert not list(other.checkpoint.glob(f"state/*/*/{last + 2}.zip"))
