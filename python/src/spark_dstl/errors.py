@@ -106,6 +106,14 @@ class FellBehind(DstlError):
     """A followed query has deleted the batch that comes next. The message names the oldest one that is there."""
 
 
+class InvalidKey(DstlError, ValueError):
+    """A key has other columns or types than the state; the message names those."""
+
+
+class ResultTooLarge(DstlError):
+    """A read of a local copy has more rows or bytes than its limit, which the message names."""
+
+
 class CannotRollBack(DstlError):
     """The query cannot be rolled back to the batch; the message says why, and names another batch."""
 

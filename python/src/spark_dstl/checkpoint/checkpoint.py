@@ -70,6 +70,8 @@ def follow(
     after: int | Position | None = None,
     selection: Selection | None = None,
     *,
+    copies: bool = False,
+    starts_anew: bool | None = None,
     base_path: str | None = None,
     options: StorageOptions | None = None,
     jvm: JvmOptions | None = None,
@@ -82,12 +84,12 @@ def follow(
             print(batch.batch, batch.changes.num_rows)
     ```
 
-    `selection` is that of `Checkpoint.follow`, which has the errors; `base_path`, `options` and `jvm` are those of
-    `open`.
+    `selection`, `copies`, `starts_anew` and the errors are those of `Checkpoint.follow`; `base_path`, `options` and
+    `jvm` are those of `open`.
     """
     with (
         open_checkpoint(path, base_path=base_path, options=options, jvm=jvm) as checkpoint,
-        checkpoint.follow(after, selection) as followed,
+        checkpoint.follow(after, selection, copies, starts_anew) as followed,
     ):
         yield followed
 
@@ -239,7 +241,13 @@ class Checkpoint(CheckpointAccess):
         """
         return self._reader().read("diff", [before, after], selection)
 
-    def follow(self, after: int | Position | None = None, selection: Selection | None = None) -> Followed:
+    def follow(
+        self,
+        after: int | Position | None = None,
+        selection: Selection | None = None,
+        copies: bool = False,
+        starts_anew: bool | None = None,
+    ) -> Followed:
         """Follow the query: return the changes of each batch after the batch `after`, by default the newest.
 
         `after` may be the `position` of an earlier follower, which shows whether the query was rolled back since. The
@@ -252,10 +260,14 @@ class Checkpoint(CheckpointAccess):
                 print(batch.batch, batch.changes.num_rows)
         ```
 
+        With `copies` it loads a local copy of the state at once, and otherwise when `get` or `table` is first called.
+        With `starts_anew`, by default that of `copies`, it continues after the newest batch instead of raising
+        `FellBehind` or `HistoryChanged`: then `starts` counts, and the next changes have `is_new_start`.
+
         Raises `CheckpointNotFound` if there is no such batch, `HistoryChanged` if it is another batch than that of the
         position, and `UnsupportedSpark` if Spark is older.
         """
-        return Followed(self, self._reader(), after, selection)
+        return Followed(self, self._reader(), after, selection, copies, starts_anew)
 
     def pin(self, batch: int | None = None, lasts: timedelta = RENEWED) -> HeldPin:
         """Pin `batch`, by default the newest: its query keeps what it and all later batches need.

@@ -50,12 +50,7 @@ private[sql] final class StateTools(root: String, settings: JavaMap[String, Stri
   )(rowsOf: StoredTable => Rows): SentRows = new SentRows(() =>
     SQLConf.withExistingConf(chosen.reading(batch)) {
       val all = StoredTable.all(place, batch.number, chosen.hadoopWith(chosen.reading(batch)))
-      val tables = selection.of(all.filter(isReadable))
-      val where = Option(selection.where)
-      val selected = tables.map(of => of -> new SelectedRows(of, rowsOf(of), where, asJson = tables.size > 1))
-      ArrowSender.send(port, secret, selected.head._2.schema) { use =>
-        for ((table, rows) <- selected; partition <- selection.partitions(table)) rows.of(partition)(use)
-      }
+      selection.send(all.filter(isReadable), port, secret)(rowsOf)
     }
   )
 
@@ -104,6 +99,15 @@ private[sql] final class StateSelection(
         if (tables.isEmpty) "the query has no state" else s"there is no such state; there is: ${tables.mkString("; ")}"
       )
     found
+  }
+
+  /** Sends the selected rows of these tables. */
+  private[tools] def send(tables: Seq[StoredTable], port: Int, secret: String)(rowsOf: StoredTable => Rows): Unit = {
+    val wanted = of(tables)
+    val selected = wanted.map(of => of -> new SelectedRows(of, rowsOf(of), Option(where), asJson = wanted.size > 1))
+    ArrowSender.send(port, secret, selected.head._2.schema) { use =>
+      for ((table, rows) <- selected; partition <- partitions(table)) rows.of(partition)(use)
+    }
   }
 
   private[tools] def partitions(table: StoredTable): Seq[Int] =
