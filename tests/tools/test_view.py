@@ -3,19 +3,30 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyarrow import flight
 from pyspark.sql import SparkSession
 
 import spark_dstl
-from clicks import RETAIN_LITTLE, SNAPSHOTS, Clicks
+from clicks import Clicks
+from harness import free_port
 from settings import IN_FULL
 from shared_session import Contest, contender
-from spark_dstl import Checkpoint, Followed, Selection
+from spark_dstl import Selection
 from spark_facts import JOIN_LAYOUTS, LINE
 from width_operators import OPERATORS
 
@@ -99,7 +110,8 @@ def test_keys_are_looked_up_as_of_the_newest_followed_batch(spark: SparkSession,
         clicks.resume()
         assert [one.batch for one in steps] == [3, 4]
         for row in followed.table().to_pylist():
-            assert followed.get(row["key"]) == replace(followed.get(row["key"]), value=row["value"], batch=4)
+            found = followed.get(row["key"])
+            assert (found.value, found.batch) == (row["value"], 4)
         missing = followed.get({**row["key"], "key": "missing"})
         assert (missing.value, missing.partition, missing.batch) == (None, None, 4)
         for wrong in ({"key": "a"}, "a", ("a",), {**row["key"], "key": 1}, {**row["key"], "window": {"start": 1}}):
@@ -112,25 +124,67 @@ def test_keys_are_looked_up_as_of_the_newest_followed_batch(spark: SparkSession,
         assert followed.table(max_rows=10_000).num_rows > 1
 
 
-@pytest.mark.usefixtures("short_looks")
-def test_a_copy_starts_anew_after_a_rollback_and_when_it_falls_behind(spark: SparkSession, tmp_path: Path) -> None:
-    clicks = Clicks.create(spark, tmp_path / "query", 20, {**RETAIN_LITTLE, **SNAPSHOTS})
-    clicks.resume(3)
-    with spark_dstl.open(str(clicks.checkpoint)) as checkpoint, checkpoint.follow(copies=True) as followed:
-        assert followed._pin is not None
-        followed._pin.end()
-        clicks.resume(8)
-        list(followed.batches(waits=False))
-        assert (followed.position.batch, followed.starts) == (10, 2)
-        check(followed, checkpoint)
-        with checkpoint.pin(9):
-            checkpoint.apply_rollback(checkpoint.plan_rollback(9), stopped=True)
-        clicks.delete_output(9)
-        clicks.resume(2)
-        (changed,) = followed.changes(waits=False, until=12) if followed.starts == 2 else ()
-        assert changed.is_new_start
+@contextmanager
+def serving(checkpoint: Path, *options: str, **environment: str) -> Iterator[tuple[dict[str, Any], Any]]:
+    """A server in its own process: what it prints, and a client. It ends by SIGTERM, without an error."""
+    command = [sys.executable, "-m", "spark_dstl", "serve", str(checkpoint), "--port", "0", "--output", "json"]
+    env = {**os.environ, **environment}
+    process = subprocess.Popen([*command, *options], env=env, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        facts = json.loads(process.stdout.readline())
+        with flight.connect(facts["location"]) as client:
+            yield facts, client
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
 
 
-def check(followed: Followed, checkpoint: Checkpoint) -> None:
-    """The copy is the state as of its batch."""
-    assert rows_of(followed.table()) == rows_of(checkpoint.state(followed.position.batch).read_all())
+def test_a_server_answers_until_it_is_terminated(spark: SparkSession, tmp_path: Path) -> None:
+    clicks = Clicks.create(spark, tmp_path / "query", 4)
+    clicks.resume(2)
+    port = free_port()
+    limits = ("--max-rows", "1000", "--max-reads", "1", "--idle", "20", "--metrics-port", str(port))
+    with serving(clicks.checkpoint, *limits, DSTL_SERVE_TOKEN="secret") as (facts, client):
+        assert facts["batch"] == 1
+        token = flight.FlightCallOptions(headers=[(b"authorization", b"Bearer secret")])
+
+        def ask(command: str, **fields: Any) -> pa.Table:
+            ticket = flight.Ticket(json.dumps({"command": command, **fields}).encode())
+            return client.do_get(ticket, token).read_all()
+
+        for headers in ([], [(b"authorization", b"Bearer wrong")]):
+            with pytest.raises(flight.FlightUnauthenticatedError):
+                client.do_get(flight.Ticket(b"{}"), flight.FlightCallOptions(headers=headers)).read_all()
+        (described,) = ask("describe").to_pylist()
+        assert (described["operator"], described["partitions"]) == (0, 2)
+        assert "window STRUCT" in described["key"]
+        scanned = ask("scan").to_pylist()
+        assert len(ask("scan", partition=0)) < len(scanned)
+        key = scanned[0]["key"]
+        as_text = {"window": {name: time.isoformat() for name, time in key["window"].items()}, "key": key["key"]}
+        for form in (as_text, list(as_text.values())):
+            (found,) = ask("get", key=form).to_pylist()
+            assert (found["value"], found["batch"]) == (scanned[0]["value"], 1)
+
+        changes = client.do_get(flight.Ticket(b'{"command": "changes", "after": 0}'), token)
+        first = changes.read_chunk().data
+        assert set(first.column("batch").to_pylist()) == {1}
+        with pytest.raises(flight.FlightUnavailableError, match="1 reads are open"):
+            ask("scan")
+        clicks.resume()
+        assert set(changes.read_chunk().data.column("batch").to_pylist()) == {2}
+        for wrong, why in (
+            ({"command": "get", "key": 1}, "Its columns are window"),
+            ({"command": "get", "key": as_text, "store": "none"}, "there is: operator 0"),
+            ({"command": "drop"}, "Commands: get with key"),
+        ):
+            with pytest.raises(pa.ArrowInvalid, match=why):
+                ask(**wrong)
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            lines = answer.read().decode().splitlines()
+        assert {"dstl_serve_open_reads 1", 'dstl_serve_requests_total{command="get",outcome="done"} 2'} <= set(lines)
+        assert list((clicks.checkpoint / "dstl/epochs").glob("*.pin"))
+    assert not list((clicks.checkpoint / "dstl/epochs").glob("*.pin"))

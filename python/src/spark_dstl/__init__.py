@@ -31,6 +31,7 @@ from spark_dstl.errors import (
     InvalidKey,
     InvalidOption,
     InvalidProgress,
+    InvalidRequest,
     JarNotFound,
     JarNotLoaded,
     JvmFailed,
@@ -55,11 +56,11 @@ if TYPE_CHECKING:
 __all__ = [
     "CannotConvert", "CannotExport", "CannotPin", "CannotProbe", "CannotRollBack", "ChangedBatch", "Checkpoint",
     "CheckpointNotFound", "DamagedLog", "DstlError", "FellBehind", "Followed", "HistoryChanged", "InvalidKey",
-    "InvalidOption", "InvalidProgress", "JarNotFound", "JarNotLoaded", "JvmFailed", "JvmOptions", "MetricsListener",
-    "MissingLogObject", "MissingPackage", "NotWatchable", "PinTooLate", "Position", "QueryMetrics", "QuerySeemsToRun",
-    "ResultTooLarge", "Selection", "StateValue", "StorageOptions", "UnreadableState", "UnreadableStorage",
-    "UnsupportedLog", "UnsupportedSpark", "__version__", "conf", "configure", "configure_session", "follow",
-    "jar_path", "metrics", "open",
+    "InvalidOption", "InvalidProgress", "InvalidRequest", "JarNotFound", "JarNotLoaded", "JvmFailed", "JvmOptions",
+    "MetricsListener", "MissingLogObject", "MissingPackage", "NotWatchable", "PinTooLate", "Position", "QueryMetrics",
+    "QuerySeemsToRun", "ResultTooLarge", "Selection", "StateValue", "StorageOptions", "UnreadableState",
+    "UnreadableStorage", "UnsupportedLog", "UnsupportedSpark", "__version__", "conf", "configure", "configure_session",
+    "follow", "jar_path", "metrics", "open",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

@@ -110,6 +110,10 @@ class InvalidKey(DstlError, ValueError):
     """A key has other columns or types than the state; the message names those."""
 
 
+class InvalidRequest(DstlError, ValueError):
+    """A request to a server of state cannot be understood; the message has the requests that there are."""
+
+
 class ResultTooLarge(DstlError):
     """A read of a local copy has more rows or bytes than its limit, which the message names."""
 

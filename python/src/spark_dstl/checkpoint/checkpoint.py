@@ -6,7 +6,8 @@ Each operation is a function in a separate module that takes a `CheckpointAccess
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -247,6 +248,7 @@ class Checkpoint(CheckpointAccess):
         selection: Selection | None = None,
         copies: bool = False,
         starts_anew: bool | None = None,
+        wait: Callable[[float], None] = time.sleep,
     ) -> Followed:
         """Follow the query: return the changes of each batch after the batch `after`, by default the newest.
 
@@ -264,10 +266,12 @@ class Checkpoint(CheckpointAccess):
         With `starts_anew`, by default that of `copies`, it continues after the newest batch instead of raising
         `FellBehind` or `HistoryChanged`: then `starts` counts, and the next changes have `is_new_start`.
 
+        `wait` is called with the seconds between two looks at storage; an exception that it raises ends them.
+
         Raises `CheckpointNotFound` if there is no such batch, `HistoryChanged` if it is another batch than that of the
         position, and `UnsupportedSpark` if Spark is older.
         """
-        return Followed(self, self._reader(), after, selection, copies, starts_anew)
+        return Followed(self, self._reader(), after, selection, copies, starts_anew, wait=wait)
 
     def pin(self, batch: int | None = None, lasts: timedelta = RENEWED) -> HeldPin:
         """Pin `batch`, by default the newest: its query keeps what it and all later batches need.

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Container, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -124,6 +124,7 @@ class Followed:
         self._known: deque[Position] = deque(maxlen=_REMEMBERED)
         self._starts_anew = copies if starts_anew is None else starts_anew
         self._is_new_start = False
+        self._committed_at: datetime | None = None
         # Held while the copy is loaded or changed, with the position that it is of.
         self._copying = threading.RLock()
         self._copy: LocalCopy | None = None
@@ -137,7 +138,7 @@ class Followed:
             if copies:
                 self._copy = LocalCopy(reader, self._java, self._selection)
                 if self._position.batch >= 0:
-                    self._copied()
+                    self.local_copy()
         except BaseException:
             self.close()
             raise
@@ -146,6 +147,12 @@ class Followed:
     def position(self) -> Position:
         """The position after the last batch that was returned."""
         return self._position
+
+    @property
+    def age(self) -> timedelta | None:
+        """The time since the last batch was committed, by the clocks of storage and of this machine."""
+        at = self._committed_at
+        return None if at is None else datetime.now(timezone.utc) - at
 
     def changes(self, until: int | None = None, waits: bool = True) -> Iterator[ChangedBatch]:
         """Yield the changes of each batch, once and in order, as soon as it is committed.
@@ -175,31 +182,32 @@ class Followed:
     ) -> StateValue:
         """Return the value of a key as of the newest batch that `changes` or `batches` has returned.
 
-        `key` is a dict of the key's columns, a tuple of their values, or the value of the only column. `store` and
-        `column_family` are those of `Selection`; name them if the operator has several. The first call loads the local
-        copy: a database in the Java process for each partition of each selected store.
+        `key` is a dict of the key's columns, a tuple of their values, or the value of the only column; times and
+        decimals may be texts. `store` and `column_family` are those of `Selection`; name them if the operator has
+        several. The first call loads the local copy: a database in the Java process for each partition of each
+        selected store.
 
         Raises `InvalidKey` if the key has other columns or types, `UnreadableState` if there is no such table, and
         `CheckpointNotFound` if no batch was followed yet.
         """
-        return self._copied().get(key, operator, store, column_family)
+        return self.local_copy().get(key, operator, store, column_family)
 
     def table(
         self, selection: Selection | None = None, max_rows: int | None = None, max_bytes: int | None = None
     ) -> pyarrow.Table:
         """Return the rows of the state as of the newest batch that `changes` or `batches` has returned.
 
-        Rows and `selection` are those of `Checkpoint.state`; metadata of the schema has `batch` and `age_seconds`. Until
-        the rows are read no further batch is applied. Loads the local copy as `get` does.
+        Rows and `selection` are those of `Checkpoint.state`; metadata of the schema has `batch` and `age_seconds`.
+        Until the rows are read no further batch is applied. Loads the local copy as `get` does.
 
         Raises `ResultTooLarge` if there are more than `max_rows`, or than `max_bytes` in memory, by default any number;
         `UnreadableState` if there is no such state, and `CheckpointNotFound` if no batch was followed yet.
         """
-        return self._copied().table(selection, max_rows, max_bytes)
+        return self.local_copy().table(selection, max_rows, max_bytes)
 
-    def keys(self, operator: int | None = 0, store: str = "default", column_family: str | None = None) -> pyarrow.Schema:
-        """Return the columns of a table's keys, with the arguments and errors of `get`."""
-        return self._copied().keys(operator, store, column_family)
+    def tables(self) -> list[dict[str, Any]]:
+        """Return the tables of the local copy, with the schemas of their keys and values in Spark's notation."""
+        return self.local_copy().tables()
 
     def close(self) -> None:
         """End the pin, and close the local copies of Spark's stores."""
@@ -293,11 +301,12 @@ class Followed:
                     self._copy.load(self._reader.batch(batch, self._settings), committed_at, run)
             self._run = run
             self._position = Position(batch, entry.id())
+            self._committed_at = committed_at
         self._is_new_start = False
         self._known.append(self._position)
         self._move_pin()
 
-    def _copied(self) -> LocalCopy:
+    def local_copy(self) -> LocalCopy:
         """Return the local copy, loaded as of the position unless it is."""
         copy = self._copy
         if copy is None or copy.run is None:
@@ -314,7 +323,8 @@ class Followed:
         if batch < 0:
             raise CheckpointNotFound(f"no batch of {self._checkpoint.path} was followed yet: there is no state")
         stored = self._checkpoint.storage.look(f"commits/{batch}")
-        copy.load(self._reader.batch(batch, self._settings), stored and stored.modified, self._run or "")
+        self._committed_at = stored.modified if stored else None
+        copy.load(self._reader.batch(batch, self._settings), self._committed_at, self._run or "")
 
     def _start_anew(self, error: FellBehind | HistoryChanged) -> None:
         """Continue after the newest batch, or raise the error."""

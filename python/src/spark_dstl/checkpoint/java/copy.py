@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from spark_dstl.checkpoint.java.gateway import PURPOSE
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # A committed batch whose storage has no time.
 _UNKNOWN = -1
+_NUMBERS = {"operator", "partitions"}
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,26 @@ class LocalCopy:
         with self._reader.java_errors():
             self._java.close()
 
-    def keys(self, operator: int | None, store: str, column_family: str | None) -> pyarrow.Schema:
-        """Return the columns of the keys of a table."""
-        return self._lookup(operator, store, column_family)[1]
+    def tables(self) -> list[dict[str, Any]]:
+        """Return the tables, with the schemas of their keys and values in Spark's notation."""
+        with self._reader.java_errors():
+            lines = self._java.tables().splitlines()
+        names = ("operator", "operator_name", "store", "column_family", "partitions", "key", "value")
+        return [
+            {
+                name: int(value) if name in _NUMBERS else value
+                for name, value in zip(names, line.split("\t"), strict=True)
+            }
+            for line in lines
+        ]
 
     def get(self, key: Any, operator: int | None, store: str, column_family: str | None) -> StateValue:
         """Look a key up."""
+        row = self.row(key, operator, store, column_family).to_pylist()[0]
+        return StateValue(row["value"], row["partition"], row["batch"], _age(row["committed_at"]))
+
+    def row(self, key: Any, operator: int | None, store: str, column_family: str | None) -> pyarrow.RecordBatch:
+        """Look a key up, and return a row: batch, committed_at, partition, value."""
         arrow = needed("pyarrow", PURPOSE)
         java, columns = self._lookup(operator, store, column_family)
         sink = arrow.BufferOutputStream()
@@ -81,8 +96,7 @@ class LocalCopy:
             stream.write_batch(one_key(key, columns))
         with self._reader.java_errors():
             found = java.get(sink.getvalue().to_pybytes())
-        row = arrow.ipc.open_stream(found).read_next_batch().to_pylist()[0]
-        return StateValue(row["value"], row["partition"], row["batch"], _age(row["committed"]))
+        return arrow.ipc.open_stream(found).read_next_batch()
 
     def table(
         self, wanted: Selection | None, max_rows: int | None = None, max_bytes: int | None = None
@@ -107,7 +121,8 @@ class LocalCopy:
                         "partition or keys"
                     )
             schema = stream.schema
-        age = _age(sent[0].committed())
+        millis = sent[0].committed()
+        age = None if millis == _UNKNOWN else _age(datetime.fromtimestamp(millis / 1000, timezone.utc))
         as_of = {"batch": str(sent[0].batch()), **({} if age is None else {"age_seconds": str(age.total_seconds())})}
         return arrow.Table.from_batches(read, schema).replace_schema_metadata(as_of)
 
@@ -128,45 +143,39 @@ def one_key(key: Any, columns: Any) -> Any:
     arrow = needed("pyarrow", PURPOSE)
     struct = arrow.struct(list(columns))
     try:
-        named = named_key(key, columns)
-        _check(named, struct)
-        return arrow.RecordBatch.from_struct_array(arrow.array([named], struct))
+        return arrow.RecordBatch.from_struct_array(arrow.array([_typed(_named(key, columns), struct)], struct))
     except (arrow.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise InvalidKey(f"{key!r} is not a key: {error}. Its columns are {_text(columns)}") from error
+        expected = ", ".join(f"{field.name} ({field.type})" for field in columns)
+        raise InvalidKey(f"{key!r} is not a key: {error}. Its columns are {expected}") from error
 
 
-def named_key(key: Any, columns: Any) -> Mapping[str, Any]:
-    """Return a key as a dict of its columns: a dict of them, a tuple of their values, or the only value."""
-    if isinstance(key, Mapping) and set(key) == set(columns.names):
+def _named(key: Any, columns: Any) -> Mapping[str, Any]:
+    """Return a dict of the columns, for a tuple of their values or for the only value."""
+    names = columns.names
+    if isinstance(key, Mapping) and (len(names) > 1 or set(key) == set(names)):
         return key
     values = key if isinstance(key, tuple) else (key,)
-    if len(values) != len(columns) or (isinstance(key, Mapping) and not arrow_struct(columns[0].type)):
-        raise ValueError("it has other columns")
-    return dict(zip(columns.names, values, strict=True))
+    if len(values) != len(names):
+        raise ValueError(f"it has {len(values)} columns and not {len(names)}")
+    return dict(zip(names, values, strict=True))
 
 
-def arrow_struct(of: Any) -> bool:
-    """Whether this type is a struct."""
-    return bool(needed("pyarrow", PURPOSE).types.is_struct(of))
-
-
-def _check(value: Any, of: Any) -> None:
-    """Raise `ValueError` if a dict has other names than its struct, which pyarrow does not check."""
-    if arrow_struct(of) and isinstance(value, Mapping):
+def _typed(value: Any, of: Any) -> Any:
+    """Return a value of a type, for a text of times and decimals. Raises `ValueError` for other columns of a struct."""
+    arrow = needed("pyarrow", PURPOSE)
+    if isinstance(value, str) and (arrow.types.is_temporal(of) or arrow.types.is_decimal(of)):
+        return arrow.scalar(value).cast(of).as_py()
+    if isinstance(value, Mapping) and arrow.types.is_struct(of):
         names = [field.name for field in of]
         if set(value) != set(names):
-            raise ValueError(f"{dict(value)} has other columns than {', '.join(names)}")
-        for field in of:
-            _check(value[field.name], field.type)
-
-
-def _text(columns: Any) -> str:
-    return ", ".join(f"{field.name} ({field.type})" for field in columns)
+            raise ValueError(f"its columns are {', '.join(map(repr, value))} and not {', '.join(map(repr, names))}")
+        return {field.name: _typed(value[field.name], field.type) for field in of}
+    return value
 
 
 def _millis(time: datetime | None) -> int:
     return _UNKNOWN if time is None else int(time.timestamp() * 1000)
 
 
-def _age(millis: int) -> timedelta | None:
-    return None if millis < 0 else datetime.now(UTC) - datetime.fromtimestamp(millis / 1000, UTC)
+def _age(committed_at: datetime | None) -> timedelta | None:
+    return None if committed_at is None else datetime.now(timezone.utc) - committed_at

@@ -22,11 +22,10 @@ private[sql] final class StateTools(root: String, settings: JavaMap[String, Stri
   private val chosen = new GivenSettings(settings.asScala.toMap)
   private val place: String = chosen.qualified(root)
 
-  /** The tables of the state as of a batch: a line each, its fields separated by tabs. */
+  /** The tables of the state as of a batch: a line each. */
   def tables(batch: StateBatch): String = SQLConf.withExistingConf(chosen.reading(batch)) {
     StoredTable.all(place, batch.number, chosen.hadoopWith(chosen.reading(batch)))
-      .map(of => Seq[Any](of.operator, of.operatorName, of.shownStore, of.shownFamily, of.partitions).mkString("\t"))
-      .mkString("\n")
+      .map(_.line).mkString("\n")
   }
 
   /** Sends the state as of a batch. */

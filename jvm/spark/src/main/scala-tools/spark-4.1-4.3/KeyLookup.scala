@@ -68,17 +68,17 @@ private final class PreparedLookup(val loaded: LoadedCopy, table: StoredTable) {
     val value = SelectedRows.sendable(table.family.valueSchema)
     new StructType()
       .add("batch", LongType, nullable = false)
-      .add("committed", LongType, nullable = false)
+      .add("committed_at", TimestampType)
       .add("partition", IntegerType)
       .add("value", if (table.hasManyValues) ArrayType(value) else value)
   }
 
   val keys: Array[Byte] = ArrowBytes.write(StructType(attributes.map(of => StructField(of.name, of.dataType))), Nil)
 
-  def get(key: Array[Byte], batch: CopiedBatch): Array[Byte] = ArrowBytes.read(key) { row =>
-    val wanted = unsafe(row)
+  def get(key: Array[Byte], batch: CopiedBatch): Array[Byte] = ArrowBytes.read(key) { asked =>
+    val wanted = unsafe(asked)
     val first = likely(wanted)
-    val row2 = (Iterator(first) ++ (0 until table.partitions).iterator.filter(_ != first))
+    val row = (Iterator(first) ++ (0 until table.partitions).iterator.filter(_ != first))
       .flatMap(loaded.store(table, _))
       .map { store =>
         store.get(table, wanted) { values =>
@@ -86,7 +86,7 @@ private final class PreparedLookup(val loaded: LoadedCopy, table: StoredTable) {
         }
       }
       .collectFirst { case Some(bytes) => bytes }
-    row2.getOrElse(write(batch, null, null))
+    row.getOrElse(write(batch, null, null))
   }
 
   private def cell(values: Seq[UnsafeRow]): Any =
@@ -94,7 +94,7 @@ private final class PreparedLookup(val loaded: LoadedCopy, table: StoredTable) {
 
   private def write(batch: CopiedBatch, partition: Any, value: Any): Array[Byte] = ArrowBytes.write(
     found,
-    Seq(new GenericInternalRow(Array[Any](batch.number, batch.committed, partition, value)))
+    Seq(new GenericInternalRow(Array[Any](batch.number, batch.committedMicros, partition, value)))
   )
 }
 

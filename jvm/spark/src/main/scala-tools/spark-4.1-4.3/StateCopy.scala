@@ -20,7 +20,11 @@ import org.apache.spark.sql.types.StructType
  *
  * @param committed in milliseconds by the storage's clock; negative if unknown
  */
-private[tools] final case class CopiedBatch(number: Long, committed: Long)
+private[tools] final case class CopiedBatch(number: Long, committed: Long) {
+
+  /** For a row. */
+  def committedMicros: Any = if (committed < 0) null else committed * 1000
+}
 
 /**
  * A local copy of the state: stores of Spark's provider, loaded as of one batch, to which the change records of each later batch
@@ -54,6 +58,11 @@ private[sql] final class StateCopy private[tools] (selection: StateSelection) ex
           throw error
       } finally changes.foreach(_._2.closeIfNeeded())
     }
+  }
+
+  /** The tables: a line each, with the schemas of keys and values. */
+  def tables: String = reading { (copy, _) =>
+    copy.tables.map(of => s"${of.line}\t${of.family.keySchema.toDDL}\t${of.family.valueSchema.toDDL}").mkString("\n")
   }
 
   /** A way to look keys of the one selected table up. */
