@@ -165,6 +165,9 @@ def _typed(value: Any, of: Any) -> Any:
     arrow = needed("pyarrow", PURPOSE)
     if isinstance(value, str) and (arrow.types.is_temporal(of) or arrow.types.is_decimal(of)):
         return arrow.scalar(value).cast(of).as_py()
+    if isinstance(value, float | bool) and arrow.types.is_integer(of):
+        # pyarrow would cut a fraction off.
+        raise ValueError(f"{value} is not a whole number")
     if isinstance(value, Mapping) and arrow.types.is_struct(of):
         names = [field.name for field in of]
         if set(value) != set(names):
