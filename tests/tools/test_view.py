@@ -132,7 +132,7 @@ def serving(checkpoint: Path, *options: str, **environment: str) -> Iterator[tup
     process = subprocess.Popen([*command, *options], env=env, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        facts = json.loads(process.stdout.readline())
+        facts = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
         with flight.connect(facts["location"]) as client:
             yield facts, client
         process.send_signal(signal.SIGTERM)
