@@ -171,7 +171,8 @@ class Followed:
     def batches(self, until: int | None = None, waits: bool = True) -> Iterator[Position]:
         """Yield the position after each batch, as soon as it is committed and applied to the local copy.
 
-        As `changes`, without its rows, which are not decoded: `changes` does not return them any more.
+        As `changes`, with `until` and `waits`, but without rows: they are not decoded, and `changes` does not return
+        them any more.
         """
         for step in self._steps(until, waits):
             self._advance(*step)
@@ -183,9 +184,9 @@ class Followed:
         """Return the value of a key as of the newest batch that `changes` or `batches` has returned.
 
         `key` is a dict of the key's columns, a tuple of their values, or the value of the only column; times and
-        decimals may be texts. `store` and `column_family` are those of `Selection`; name them if the operator has
-        several. The first call loads the local copy: a database in the Java process for each partition of each
-        selected store.
+        decimals may be texts. `operator`, `store` and `column_family` are those of `Selection`; name them if the query
+        has several tables. The first call loads the local copy: a database in the Java process for each partition of
+        each selected store.
 
         Raises `InvalidKey` if the key has other columns or types, `UnreadableState` if there is no such table, and
         `CheckpointNotFound` if no batch was followed yet.

@@ -101,7 +101,8 @@ class StateServer(flight.FlightServerBase):  # type: ignore[misc]
             if command == "changes":
                 return self._changes(context, request)
             table = self._table(request)
-            self.metrics.sent(command, table.num_rows)
+            if command != "get":
+                self.metrics.sent(command, table.num_rows)
             return flight.RecordBatchStream(table)
         except _CLIENT_ERRORS as error:
             outcome = type(error).__name__
