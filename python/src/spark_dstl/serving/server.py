@@ -59,24 +59,24 @@ class StateServer(flight.FlightServerBase):  # type: ignore[misc]
         self._stopping = threading.Event()
         self._reads = threading.BoundedSemaphore(limits.open_reads)
         self._open = 0
-        self._followed = checkpoint.follow(copies=True, wait=self._wait_unless(lambda: False))
+        self.followed = checkpoint.follow(copies=True, wait=self._wait_unless(lambda: False))
         self.metrics = Metrics(self._gauges)
         try:
             middleware = {} if token is None else {"token": _TokenChecks(token)}
             super().__init__(location, middleware=middleware, tls_certificates=certificates)
         except BaseException:
-            self._followed.close()
+            self.followed.close()
             raise
 
     @property
     def batch(self) -> int:
         """The newest batch of the local copy."""
-        return self._followed.position.batch
+        return self.followed.position.batch
 
     def run(self) -> None:
         """Apply each batch as it is committed, until `stop` is called. Raises what ends that."""
         try:
-            for _ in self._followed.batches():
+            for _ in self.followed.batches():
                 if self._stopping.is_set():
                     return
         except _Ended:
@@ -90,7 +90,7 @@ class StateServer(flight.FlightServerBase):  # type: ignore[misc]
         """End the server and its pin, after `run` has ended."""
         self.stop()
         self.shutdown()
-        self._followed.close()
+        self.followed.close()
 
     def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.FlightDataStream:
         """Answer a request."""
@@ -117,11 +117,11 @@ class StateServer(flight.FlightServerBase):  # type: ignore[misc]
 
     def _table(self, request: Request) -> pa.Table:
         if request.command == "describe":
-            return pa.Table.from_pylist(self._followed.tables())
+            return pa.Table.from_pylist(self.followed.tables())
         if request.command == "scan":
             with self._read():
-                return self._followed.table(request.selection, self._limits.rows, self._limits.bytes)
-        row = self._followed.local_copy().row(
+                return self.followed.table(request.selection, self._limits.rows, self._limits.bytes)
+        row = self.followed.local_copy().row(
             key_of(request.get("key")),
             request.get("operator", 0),
             request.get("store", "default"),
@@ -195,11 +195,11 @@ class StateServer(flight.FlightServerBase):  # type: ignore[misc]
         return wait
 
     def _gauges(self) -> dict[str, float | None]:
-        age = self._followed.age
+        age = self.followed.age
         return {
             "batch": self.batch,
             "staleness_seconds": None if age is None else age.total_seconds(),
-            "starts": self._followed.starts,
+            "starts": self.followed.starts,
             "open_reads": self._open,
         }
 

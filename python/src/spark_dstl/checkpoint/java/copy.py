@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -96,7 +97,7 @@ class LocalCopy:
             stream.write_batch(one_key(key, columns))
         with self._reader.java_errors():
             found = java.get(sink.getvalue().to_pybytes())
-        return arrow.ipc.open_stream(found).read_next_batch()
+        return arrow.ipc.open_stream(b64decode(found)).read_next_batch()
 
     def table(
         self, wanted: Selection | None, max_rows: int | None = None, max_bytes: int | None = None
@@ -133,7 +134,7 @@ class LocalCopy:
             arrow = needed("pyarrow", PURPOSE)
             with self._reader.java_errors():
                 java = self._java.lookup(self._reader.selection(Selection(operator, store, column_family)))
-                found = (java, arrow.ipc.open_stream(java.keys()).schema)
+                found = (java, arrow.ipc.open_stream(b64decode(java.keys())).schema)
             self._lookups[name] = found
         return found
 

@@ -3,6 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl.tools
 
 import java.io.{ByteArrayInputStream, ByteArrayOutputStream}
 import java.nio.channels.Channels
+import java.util.Base64
 
 import scala.jdk.CollectionConverters._
 import scala.util.Using
@@ -21,18 +22,23 @@ import org.apache.spark.sql.types._
 import org.apache.spark.sql.util.ArrowUtils
 import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnVector, ColumnarBatch}
 
-/** Looks keys of one table of a copy up. Keys and values are Arrow streams of one row. */
+/**
+ * Looks keys of one table of a copy up. Keys and values are Arrow streams of one row; they are returned in Base64, because py4j
+ * decodes arrays byte by byte in Python.
+ */
 private[sql] final class KeyLookup(copy: StateCopy, selection: StateSelection) {
   // Guarded by this; another when the copy was loaded again.
   private var prepared = Option.empty[PreparedLookup]
 
   /** The columns of a key: a stream without rows. */
-  def keys: Array[Byte] = synchronized(copy.reading((loaded, _) => prepare(loaded).keys))
+  def keys: String = synchronized(text(copy.reading((loaded, _) => prepare(loaded).keys)))
 
   /** The values of a key, with the batch and its partition: see `PreparedLookup`. */
-  def get(key: Array[Byte]): Array[Byte] = synchronized {
-    copy.reading((loaded, batch) => prepare(loaded).get(key, batch))
+  def get(key: Array[Byte]): String = synchronized {
+    text(copy.reading((loaded, batch) => prepare(loaded).get(key, batch)))
   }
+
+  private def text(bytes: Array[Byte]): String = Base64.getEncoder.encodeToString(bytes)
 
   private def prepare(loaded: LoadedCopy): PreparedLookup = prepared.filter(_.loaded eq loaded).getOrElse {
     val made = selection.of(loaded.tables) match {
