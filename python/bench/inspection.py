@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the commands that look at a checkpoint, and how fast `dstl state` reads a large state to Parquet.
+"""Measures the commands that look at a checkpoint, reads of a large state to Parquet, and lookups of keys.
 
 The checkpoints are written for it, on a local disk. Commands are measured as whole processes, with the start of Python;
 the time of processors depends less on other work on the machine than elapsed time does. The state is that of a count by
@@ -9,23 +9,30 @@ key in one partition: one store, which one processor reads.
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import random
 import resource
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet
+from pyarrow import flight
 from pyspark.sql import SparkSession
 from runner import Benchmark, Figures, Measurement, Report, Result
 from written_checkpoint import WrittenCheckpoint, aged
 
 import spark_dstl
 from spark_dstl.checkpoint.checkpoint import Checkpoint
+from spark_dstl.serving.server import StateServer
 
 COMMANDS = (
     ("log",),
@@ -54,10 +61,10 @@ def seconds(command: Sequence[str]) -> tuple[float, float]:
     return time.perf_counter() - began, worked
 
 
-def counted(directory: Path, rows: int) -> Path:
+def counted(directory: Path, rows: int, partitions: int = 1) -> Path:
     """Run a query that leaves so many rows in its state; returns its checkpoint."""
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    spark = spark_dstl.configure(builder.config("spark.sql.shuffle.partitions", "1")).getOrCreate()
+    spark = spark_dstl.configure(builder.config("spark.sql.shuffle.partitions", str(partitions))).getOrCreate()
     try:
         spark.range(rows).repartition(1).write.parquet(str(directory / "input"))
         counts = spark.readStream.schema("id LONG").parquet(str(directory / "input")).groupBy("id").count()
@@ -102,6 +109,34 @@ def read_state(checkpoint: Checkpoint, target: Path, rows: int) -> dict[str, flo
     }
 
 
+def look_up(checkpoint: Checkpoint, rows: int, lookups: int) -> Iterator[tuple[str, dict[str, float]]]:
+    """Look random keys up one after the other, in this process and over Arrow Flight on a loopback address."""
+    with closing(StateServer(checkpoint, "grpc://127.0.0.1:0")) as server:
+
+        def in_process(key: int) -> Any:
+            return server.followed.get(key).value["count"]
+
+        def over_flight(client: flight.FlightClient, key: int) -> Any:
+            ticket = flight.Ticket(json.dumps({"command": "get", "key": key}))
+            return client.do_get(ticket).read_all()["value"][0]["count"].as_py()
+
+        with flight.connect(f"grpc://127.0.0.1:{server.port}") as client:
+            ways = (("in the process", in_process), ("over Arrow Flight", partial(over_flight, client)))
+            for name, look in ways:
+                for _ in range(lookups // 4):
+                    look(0)
+                taken = []
+                before = time.process_time() + worked_seconds(checkpoint.gateway().pid)
+                for key in random.Random(0).choices(range(rows), k=lookups):
+                    began = time.perf_counter()
+                    if look(key) != 1:
+                        raise RuntimeError(f"key {key} was not found")
+                    taken.append(time.perf_counter() - began)
+                after = time.process_time() + worked_seconds(checkpoint.gateway().pid)
+                p50, p99 = (statistics.quantiles(taken, n=100)[at - 1] * 1000 for at in (50, 99))
+                yield name, {"rate": lookups / sum(taken), "perCpu": lookups / (after - before), "p50": p50, "p99": p99}
+
+
 @dataclass(frozen=True)
 class Case:
     """The commands on a checkpoint of so many entries of so many stores, or a state of so many rows."""
@@ -111,6 +146,7 @@ class Case:
     entries: int = 0
     stores: int = 0
     rows: int = 0
+    lookups: int = 0
 
 
 class Inspect(Benchmark):
@@ -120,13 +156,28 @@ class Inspect(Benchmark):
     command = "make bench-inspect"
 
     def cases(self, options: argparse.Namespace) -> list[Case]:
-        """Return both cases."""
+        """Return all cases."""
         if options.quick:
-            return [Case("commands", 1, entries=10, stores=10), Case("state", 1, rows=10_000)]
-        return [Case("commands", 3, entries=100, stores=100), Case("state", 3, rows=1_000_000)]
+            return [
+                Case("commands", 1, entries=10, stores=10),
+                Case("state", 1, rows=10_000),
+                Case("lookups", 1, stores=4, rows=1000, lookups=100),
+            ]
+        return [
+            Case("commands", 3, entries=100, stores=100),
+            Case("state", 3, rows=1_000_000),
+            Case("lookups", 3, stores=64, rows=100_000, lookups=10_000),
+        ]
 
     def measure(self, case: Case, run: Measurement) -> None:
         """Write a checkpoint and read it."""
+        if case.lookups:
+            path = counted(run.directory, case.rows, case.stores)
+            for _ in range(case.repeat):
+                with spark_dstl.open(str(path)) as checkpoint:
+                    for name, figures in look_up(checkpoint, case.rows, case.lookups):
+                        run.result.processes.append((name, [figures]))
+            return
         if case.rows:
             path = counted(run.directory, case.rows)
             for _ in range(case.repeat):
@@ -142,8 +193,9 @@ class Inspect(Benchmark):
                 run.result.processes.append((f"dstl {' '.join(command)}", [{"seconds": took, "cpu": worked}]))
 
     def report(self, results: Sequence[Result]) -> Report:
-        """Make a table for the commands, and one for the state."""
-        return Report([state_table(result) if result.name == "state" else command_table(result) for result in results])
+        """Make a table for each case."""
+        tables = {"commands": command_table, "state": state_table, "lookups": lookup_table}
+        return Report([tables[result.name](result) for result in results])
 
 
 def command_table(result: Result) -> Figures:
@@ -164,3 +216,16 @@ def state_table(result: Result) -> Figures:
     header = ("rows", "rows/s in all", "rows/s once rows come", "rows per processor second")
     legend = "Medians. In all: with the start of Java and the rebuild of the store."
     return Figures("State to Parquet", header, legend, [[f"{result.case['rows']:,}", *values]])
+
+
+def lookup_table(result: Result) -> Figures:
+    """Show lookups a second and their times, for each way."""
+    rows = []
+    for way in dict.fromkeys(name for name, _ in result.processes):
+        lines = [line for name, (line,) in result.processes if name == way]
+        rate, cpu, p50, p99 = (statistics.median(line[of] for line in lines) for of in ("rate", "perCpu", "p50", "p99"))
+        rows.append([way, f"{rate:,.0f}", f"{cpu:,.0f}", f"{p50:.2f}", f"{p99:.2f}"])
+    header = ("lookups", "a second", "per processor second", "p50, ms", "p99, ms")
+    case = result.case
+    legend = f"{case['rows']:,} keys in {case['stores']} partitions, one client. Processor time of client and copy."
+    return Figures("Lookups", header, legend, rows)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from spark_dstl.checkpoint.checkpoint import Checkpoint, follow
 from spark_dstl.checkpoint.checkpoint import open_checkpoint as open  # noqa: A004
 from spark_dstl.checkpoint.follow import ChangedBatch, Followed, Position
+from spark_dstl.checkpoint.java.copy import StateValue
 from spark_dstl.checkpoint.java.gateway import JvmOptions
 from spark_dstl.checkpoint.java.state import Selection
 from spark_dstl.checkpoint.locate import StorageOptions
@@ -28,8 +29,10 @@ from spark_dstl.errors import (
     DstlError,
     FellBehind,
     HistoryChanged,
+    InvalidKey,
     InvalidOption,
     InvalidProgress,
+    InvalidRequest,
     JarNotFound,
     JarNotLoaded,
     JvmFailed,
@@ -38,6 +41,7 @@ from spark_dstl.errors import (
     NotWatchable,
     PinTooLate,
     QuerySeemsToRun,
+    ResultTooLarge,
     UnreadableState,
     UnreadableStorage,
     UnsupportedLog,
@@ -53,11 +57,11 @@ if TYPE_CHECKING:
 __all__ = [
     "CannotConvert", "CannotExport", "CannotPin", "CannotProbe", "CannotRepartition", "CannotRollBack", "ChangedBatch",
     "Checkpoint", "CheckpointNotFound", "DamagedLog", "DstlError", "FellBehind", "Followed", "HistoryChanged",
-    "InvalidOption",
-    "InvalidProgress", "JarNotFound", "JarNotLoaded", "JvmFailed", "JvmOptions", "MetricsListener", "MissingLogObject",
-    "MissingPackage", "NotWatchable", "PinTooLate", "Position", "QueryMetrics", "QuerySeemsToRun", "Selection",
-    "StorageOptions", "UnreadableState", "UnreadableStorage", "UnsupportedLog", "UnsupportedSpark", "__version__",
-    "conf", "configure", "configure_session", "follow", "jar_path", "metrics", "open",
+    "InvalidKey", "InvalidOption", "InvalidProgress", "InvalidRequest", "JarNotFound", "JarNotLoaded", "JvmFailed",
+    "JvmOptions", "MetricsListener", "MissingLogObject", "MissingPackage", "NotWatchable", "PinTooLate", "Position",
+    "QueryMetrics", "QuerySeemsToRun", "ResultTooLarge", "Selection", "StateValue", "StorageOptions", "UnreadableState",
+    "UnreadableStorage", "UnsupportedLog", "UnsupportedSpark", "__version__", "conf", "configure", "configure_session",
+    "follow", "jar_path", "metrics", "open",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:

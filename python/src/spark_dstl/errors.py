@@ -106,6 +106,18 @@ class FellBehind(DstlError):
     """A followed query has deleted the batch that comes next. The message names the oldest one that is there."""
 
 
+class InvalidKey(DstlError, ValueError):
+    """A key has other columns or types than the state; the message names those."""
+
+
+class InvalidRequest(DstlError, ValueError):
+    """A request to a server of state cannot be understood; the message has the requests that there are."""
+
+
+class ResultTooLarge(DstlError):
+    """A read of a local copy has more rows or bytes than its limit, which the message names."""
+
+
 class CannotRollBack(DstlError):
     """The query cannot be rolled back to the batch; the message says why, and names another batch."""
 

@@ -25,10 +25,25 @@ class Reader:
     def __init__(self, checkpoint: spark_dstl.Checkpoint) -> None:
         self._checkpoint = checkpoint
         self.opened: list[int] = []
+        self.copied: list[str] = []
+        self.later_runs: dict[int, str] = {}
         self.fails = False
 
     def tool(self, _name: str) -> Any:
-        return SimpleNamespace(entry=self._entry, open=lambda asked, _selection: self.opened.append(asked), close=int)
+        return SimpleNamespace(
+            entry=self._entry,
+            open=lambda asked, _selection: self.opened.append(asked),
+            close=int,
+            copy=lambda _selection: SimpleNamespace(
+                apply=lambda _entry, batch, _committed: self._copy(f"apply {batch}"), close=int
+            ),
+            load=lambda _copy, batch, _committed: self._copy(f"load {batch}"),
+        )
+
+    def _copy(self, what: str) -> None:
+        if self.fails:
+            raise UnreadableState("no")
+        self.copied.append(what)
 
     def selection(self, selection: Any) -> Any:
         return selection
@@ -52,7 +67,7 @@ class Reader:
             hasLog=lambda: index is not None,
             id=lambda: index and index.entry,
             previous=lambda: index and index.previous,
-            run=lambda: index and index.writer.run,
+            run=lambda: self.later_runs.get(batch, index and index.writer.run),
             host=lambda: "host",
         )
 
@@ -75,9 +90,10 @@ def following(
     after: int | Position | None = None,
     wait: Callable[[float], None] = lambda _: None,
     clock: Callable[[], float] = lambda: 0.0,
+    copies: bool = False,
 ) -> tuple[Followed, Reader]:
     reader = Reader(checkpoint)
-    return Followed(checkpoint, reader, after, None, wait=wait, clock=clock), reader  # type: ignore[arg-type]
+    return Followed(checkpoint, reader, after, None, copies, wait=wait, clock=clock), reader  # type: ignore[arg-type]
 
 
 def batches(followed: Followed) -> list[int]:
@@ -231,3 +247,61 @@ def test_without_a_pin_the_changes_come_as_well(
     assert batches(followed) == [2, 3]
     followed.close()
     assert pinned(written) == []
+
+
+def test_a_copy_is_loaded_once_for_each_run(written: WrittenCheckpoint, checkpoint: spark_dstl.Checkpoint) -> None:
+    followed, reader = following(checkpoint, 1, copies=True)
+    assert [one.batch for one in followed.batches(waits=False)] == [2, 3]
+    written.batch(4)
+    reader.later_runs[4] = "another"
+    assert batches(followed) == [4]
+    assert reader.copied == ["load 1", "apply 2", "apply 3", "load 4"]
+    followed.close()
+
+
+def test_a_copy_that_could_not_be_changed_is_loaded_again(checkpoint: spark_dstl.Checkpoint) -> None:
+    followed, reader = following(checkpoint, 1, copies=True)
+    reader.fails = True
+    with pytest.raises(UnreadableState):
+        list(followed.batches(waits=False))
+    reader.fails = False
+    assert [one.batch for one in followed.batches(waits=False)] == [2, 3]
+    assert reader.copied == ["load 1", "load 2", "apply 3"]
+    followed.close()
+
+
+def test_a_copy_from_before_the_first_batch_is_loaded_with_it(checkpoint: spark_dstl.Checkpoint) -> None:
+    followed, reader = following(checkpoint, -1, copies=True)
+    with pytest.raises(CheckpointNotFound, match=r"no batch of .* was followed yet"):
+        followed.table()
+    list(followed.batches(waits=False))
+    assert reader.copied == ["load 0", "apply 1", "apply 2", "apply 3"]
+    followed.close()
+
+
+def test_a_copy_starts_anew_when_it_falls_behind(
+    written: WrittenCheckpoint, checkpoint: spark_dstl.Checkpoint, caplog: pytest.LogCaptureFixture
+) -> None:
+    followed, reader = following(checkpoint, 0, copies=True)
+    for batch in (0, 1):
+        (written.root / f"commits/{batch}").unlink()
+    assert batches(followed) == []
+    assert (followed.position.batch, followed.starts) == (3, 2)
+    assert reader.copied == ["load 0", "load 3"]
+    assert "The follower has started anew after batch 3" in caplog.text
+    assert pinned(written) == [3]
+    written.batch(4)
+    written.batch(5)
+    assert [one.is_new_start for one in followed.changes(waits=False)] == [True, False]
+    followed.close()
+
+
+def test_a_copy_starts_anew_after_a_rollback(written: WrittenCheckpoint, checkpoint: spark_dstl.Checkpoint) -> None:
+    followed, reader = following(checkpoint, 1, copies=True)
+    list(followed.batches(waits=False))
+    written.entry(3, written.changes(3), run=1, previous=entry_id(2))
+    written.entry(4, written.changes(4), run=1)
+    assert batches(followed) == []
+    assert (followed.position.batch, followed.starts) == (4, 2)
+    assert reader.copied == ["load 1", "apply 2", "apply 3", "load 4"]
+    followed.close()

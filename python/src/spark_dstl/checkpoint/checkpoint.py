@@ -6,7 +6,8 @@ Each operation is a function in a separate module that takes a `CheckpointAccess
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -71,6 +72,8 @@ def follow(
     after: int | Position | None = None,
     selection: Selection | None = None,
     *,
+    copies: bool = False,
+    starts_anew: bool | None = None,
     base_path: str | None = None,
     options: StorageOptions | None = None,
     jvm: JvmOptions | None = None,
@@ -83,12 +86,12 @@ def follow(
             print(batch.batch, batch.changes.num_rows)
     ```
 
-    `selection` is that of `Checkpoint.follow`, which has the errors; `base_path`, `options` and `jvm` are those of
-    `open`.
+    `selection`, `copies`, `starts_anew` and the errors are those of `Checkpoint.follow`; `base_path`, `options` and
+    `jvm` are those of `open`.
     """
     with (
         open_checkpoint(path, base_path=base_path, options=options, jvm=jvm) as checkpoint,
-        checkpoint.follow(after, selection) as followed,
+        checkpoint.follow(after, selection, copies, starts_anew) as followed,
     ):
         yield followed
 
@@ -262,7 +265,14 @@ class Checkpoint(CheckpointAccess):
         """
         return self._reader().read("diff", [before, after], selection)
 
-    def follow(self, after: int | Position | None = None, selection: Selection | None = None) -> Followed:
+    def follow(
+        self,
+        after: int | Position | None = None,
+        selection: Selection | None = None,
+        copies: bool = False,
+        starts_anew: bool | None = None,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> Followed:
         """Follow the query: return the changes of each batch after the batch `after`, by default the newest.
 
         `after` may be the `position` of an earlier follower, which shows whether the query was rolled back since. The
@@ -275,10 +285,16 @@ class Checkpoint(CheckpointAccess):
                 print(batch.batch, batch.changes.num_rows)
         ```
 
+        With `copies` it loads a local copy of the state at once, and otherwise when `get` or `table` is first called.
+        With `starts_anew`, by default that of `copies`, it continues after the newest batch instead of raising
+        `FellBehind` or `HistoryChanged`: then `starts` counts, and the next changes have `is_new_start`.
+
+        `wait` is called with the seconds between two looks at storage; an exception that it raises ends them.
+
         Raises `CheckpointNotFound` if there is no such batch, `HistoryChanged` if it is another batch than that of the
         position, and `UnsupportedSpark` if Spark is older.
         """
-        return Followed(self, self._reader(), after, selection)
+        return Followed(self, self._reader(), after, selection, copies, starts_anew, wait=wait)
 
     def pin(self, batch: int | None = None, lasts: timedelta = RENEWED) -> HeldPin:
         """Pin `batch`, by default the newest: its query keeps what it and all later batches need.

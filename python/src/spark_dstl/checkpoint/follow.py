@@ -7,16 +7,19 @@ is new it is the first alone, and a list of the entries every ten seconds. The q
 
 from __future__ import annotations
 
+import logging
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Container, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from spark_dstl.checkpoint.access import CheckpointAccess
+from spark_dstl.checkpoint.java.copy import LocalCopy, StateValue
 from spark_dstl.checkpoint.java.gateway import PURPOSE, refuse_spark_without_follower
 from spark_dstl.checkpoint.java.state import Selection, StateReader
 from spark_dstl.checkpoint.pins import pin_if_possible
@@ -26,6 +29,7 @@ from spark_dstl.dependencies import needed
 from spark_dstl.errors import (
     CannotPin,
     CheckpointNotFound,
+    DstlError,
     FellBehind,
     HistoryChanged,
     JvmFailed,
@@ -35,6 +39,8 @@ from spark_dstl.errors import (
 
 if TYPE_CHECKING:
     import pyarrow
+
+_logger = logging.getLogger(__name__)
 
 _LOOK = timedelta(milliseconds=250)
 # A look at the list of all entries, which shows a rollback, for so many looks in vain at the next one: ten seconds.
@@ -63,6 +69,14 @@ class ChangedBatch:
     """Whether another run has committed the batch before."""
     changes: pyarrow.RecordBatch
     """The rows that changed, in the order of the changes in each store: `change_type` is update, append or delete."""
+    is_new_start: bool = False
+    """Whether batches before it were left out, because the follower has started anew."""
+
+    def rows(self) -> pyarrow.RecordBatch:
+        """Return the changes with the number of the batch in the first column."""
+        arrow = needed("pyarrow", PURPOSE)
+        number = arrow.array([self.batch] * self.changes.num_rows, arrow.int64())
+        return arrow.RecordBatch.from_arrays([number, *self.changes.columns], ["batch", *self.changes.schema.names])
 
 
 @dataclass(frozen=True)
@@ -76,7 +90,10 @@ class Position:
 
 
 class Followed:
-    """A query that is followed. A context manager, which ends its pin."""
+    """A query that is followed. A context manager, which ends its pin.
+
+    One thread at a time follows, by `changes` or `batches`; any number of threads may call `get` and `table`.
+    """
 
     def __init__(
         self,
@@ -84,6 +101,8 @@ class Followed:
         reader: StateReader,
         after: int | Position | None,
         selection: Selection | None,
+        copies: bool = False,
+        starts_anew: bool | None = None,
         look: timedelta = _LOOK,
         wait: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
@@ -104,19 +123,37 @@ class Followed:
         # Spark may have deleted those of a pinned batch.
         self._settings: dict[str, Any] = {}
         self._known: deque[Position] = deque(maxlen=_REMEMBERED)
+        self._starts_anew = copies if starts_anew is None else starts_anew
+        self._is_new_start = False
+        self._committed_at: datetime | None = None
+        # Held while the copy is loaded or changed, with the position that it is of.
+        self._copying = threading.RLock()
+        self._copy: LocalCopy | None = None
+        self.starts = 1
+        """How often the follower has started: more than once if it has fallen behind, or could not follow a batch."""
         try:
             self._position, self._run = self._begin(self._pin.batch if batch is None and self._pin else batch)
             if isinstance(after, Position) and after.entry not in (None, self._position.entry):
                 raise self._rolled_back(after.batch)
+            self._known.append(self._position)
+            if copies:
+                self._copy = LocalCopy(reader, self._java, self._selection)
+                if self._position.batch >= 0:
+                    self.local_copy()
         except BaseException:
             self.close()
             raise
-        self._known.append(self._position)
 
     @property
     def position(self) -> Position:
         """The position after the last batch that was returned."""
         return self._position
+
+    @property
+    def age(self) -> timedelta | None:
+        """The time since the last batch was committed, by the clocks of storage and of this machine."""
+        at = self._committed_at
+        return None if at is None else datetime.now(timezone.utc) - at
 
     def changes(self, until: int | None = None, waits: bool = True) -> Iterator[ChangedBatch]:
         """Yield the changes of each batch, once and in order, as soon as it is committed.
@@ -127,24 +164,52 @@ class Followed:
         Raises `HistoryChanged` if the query was rolled back below a returned batch, `FellBehind` if the query has
         deleted the next batch, and `UnreadableState` if Spark cannot decode the changes.
         """
-        looks = 0
-        while until is None or self._position.batch < until:
-            following = self._position.batch + 1
-            stored = self._checkpoint.storage.look(f"commits/{following}")
-            if stored is None:
-                looks += 1
-                if not waits or looks % _LOOKS_FOR_A_LIST == 0:
-                    self._check_history()
-                if not waits:
-                    return
-                self._wait(self._look)
-                continue
-            with self._reader.java_errors():
-                entry = self._java.entry(following, stored.size)
-            if entry is None:
-                continue
-            looks = 0
-            yield self._applied(following, stored.modified, entry)
+        for batch, committed_at, entry in self._steps(until, waits):
+            changed = self._decoded(batch, committed_at, entry)
+            self._advance(batch, committed_at, entry)
+            yield changed
+
+    def batches(self, until: int | None = None, waits: bool = True) -> Iterator[Position]:
+        """Yield the position after each batch, as soon as it is committed and applied to the local copy.
+
+        As `changes`, with `until` and `waits`, but without rows: they are not decoded, and `changes` does not return
+        them any more.
+        """
+        for step in self._steps(until, waits):
+            self._advance(*step)
+            yield self._position
+
+    def get(
+        self, key: Any, operator: int | None = 0, store: str = "default", column_family: str | None = None
+    ) -> StateValue:
+        """Return the value of a key as of the newest batch that `changes` or `batches` has returned.
+
+        `key` is a dict of the key's columns, a tuple of their values, or the value of the only column; times and
+        decimals may be texts. `operator`, `store` and `column_family` are those of `Selection`; name them if the query
+        has several tables. The first call loads the local copy: a database in the Java process for each partition of
+        each selected store.
+
+        Raises `InvalidKey` if the key has other columns or types, `UnreadableState` if there is no such table, and
+        `CheckpointNotFound` if no batch was followed yet.
+        """
+        return self.local_copy().get(key, operator, store, column_family)
+
+    def table(
+        self, selection: Selection | None = None, max_rows: int | None = None, max_bytes: int | None = None
+    ) -> pyarrow.Table:
+        """Return the rows of the state as of the newest batch that `changes` or `batches` has returned.
+
+        Rows and `selection` are those of `Checkpoint.state`; metadata of the schema has `batch` and `age_seconds`.
+        Until the rows are read no further batch is applied. Loads the local copy as `get` does.
+
+        Raises `ResultTooLarge` if there are more than `max_rows`, or than `max_bytes` in memory, by default any number;
+        `UnreadableState` if there is no such state, and `CheckpointNotFound` if no batch was followed yet.
+        """
+        return self.local_copy().table(selection, max_rows, max_bytes)
+
+    def tables(self) -> list[dict[str, Any]]:
+        """Return the tables of the local copy, with the schemas of their keys and values in Spark's notation."""
+        return self.local_copy().tables()
 
     def close(self) -> None:
         """End the pin, and close the local copies of Spark's stores."""
@@ -152,6 +217,9 @@ class Followed:
             self._pin.end()
         with suppress(JvmFailed), self._reader.java_errors():
             self._java.close()
+        if self._copy is not None:
+            with suppress(JvmFailed):
+                self._copy.close()
 
     def __enter__(self) -> Followed:
         return self
@@ -177,37 +245,104 @@ class Followed:
         index = entry.index
         return Position(batch, index.entry if index else None), index.writer.run if index else None
 
-    def _applied(self, batch: int, committed_at: datetime | None, entry: Any) -> ChangedBatch:
-        if not entry.hasLog():
-            raise UnreadableState(
-                f"the changes of batch {batch} of {self._checkpoint.path} are in plain files: only those in the log "
-                "can be followed. It was run by stock Spark, with enabled=false or commit.mode=sync, or is one of dstl "
-                "repartition, which changes no row: continue after it"
-            )
-        previous, before = entry.previous(), self._position
-        if before.entry is not None and previous is not None and previous != before.entry:
-            raise self._rolled_back(batch)
-        if entry.run() != self._opened:
+    def _steps(self, until: int | None, waits: bool) -> Iterator[tuple[int, datetime | None, Any]]:
+        """Yield the number, time and entry of each next batch."""
+        looks = 0
+        while until is None or self._position.batch < until:
+            following = self._position.batch + 1
+            stored = self._checkpoint.storage.look(f"commits/{following}")
+            if stored is None:
+                looks += 1
+                if not waits or looks % _LOOKS_FOR_A_LIST == 0:
+                    try:
+                        self._check_history()
+                    except (FellBehind, HistoryChanged) as error:
+                        self._start_anew(error)
+                        continue
+                if not waits:
+                    return
+                self._wait(self._look)
+                continue
+            with self._reader.java_errors():
+                entry = self._java.entry(following, stored.size)
+            if entry is None:
+                continue
+            looks = 0
+            if not entry.hasLog():
+                self._start_anew(self._not_in_log(following))
+                continue
+            previous, before = entry.previous(), self._position
+            if before.entry is not None and previous is not None and previous != before.entry:
+                self._start_anew(self._rolled_back(following))
+                continue
+            yield following, stored.modified, entry
+
+    def _decoded(self, batch: int, committed_at: datetime | None, entry: Any) -> ChangedBatch:
+        run = entry.run()
+        if run != self._opened:
             # Another run may have changed a schema.
             asked = self._reader.batch(batch, self._settings)
             with self._reader.java_errors():
                 self._java.open(asked, self._selection)
-            self._opened = entry.run()
+            self._opened = run
         rows = self._reader.rows(lambda port, token: self._java.changes(entry, port, token), ExitStack()).read_all()
-        changed = ChangedBatch(
-            batch,
-            committed_at,
-            entry.id(),
-            entry.run(),
-            entry.host(),
-            self._run is not None and entry.run() != self._run,
-            _one_batch(rows),
+        is_new_run = self._run is not None and run != self._run
+        return ChangedBatch(
+            batch, committed_at, entry.id(), run, entry.host(), is_new_run, _one_batch(rows), self._is_new_start
         )
-        self._run = entry.run()
-        self._position = Position(batch, entry.id())
+
+    def _advance(self, batch: int, committed_at: datetime | None, entry: Any) -> None:
+        run = entry.run()
+        with self._copying:
+            if self._copy is not None:
+                if run == self._copy.run:
+                    self._copy.apply(entry, batch, committed_at)
+                else:
+                    self._copy.load(self._reader.batch(batch, self._settings), committed_at, run)
+            self._run = run
+            self._position = Position(batch, entry.id())
+            self._committed_at = committed_at
+        self._is_new_start = False
         self._known.append(self._position)
         self._move_pin()
-        return changed
+
+    def local_copy(self) -> LocalCopy:
+        """Return the local copy, loaded as of the position unless it is."""
+        copy = self._copy
+        if copy is None or copy.run is None:
+            with self._copying:
+                if self._copy is None:
+                    self._copy = LocalCopy(self._reader, self._java, self._selection)
+                if self._copy.run is None:
+                    self._load(self._copy)
+                copy = self._copy
+        return copy
+
+    def _load(self, copy: LocalCopy) -> None:
+        batch = self._position.batch
+        if batch < 0:
+            raise CheckpointNotFound(f"no batch of {self._checkpoint.path} was followed yet: there is no state")
+        stored = self._checkpoint.storage.look(f"commits/{batch}")
+        self._committed_at = stored.modified if stored else None
+        copy.load(self._reader.batch(batch, self._settings), self._committed_at, self._run or "")
+
+    def _start_anew(self, error: DstlError) -> None:
+        """Continue after the newest batch, or raise the error."""
+        if not self._starts_anew:
+            raise error
+        with self._copying:
+            if self._pin is not None:
+                self._pin.end()
+            self._pin = pin_if_possible(self._checkpoint, None)
+            self._position, self._run = self._begin(self._pin.batch if self._pin else None)
+            self._known.clear()
+            self._known.append(self._position)
+            self._opened = None
+            self._is_new_start = True
+            self.starts += 1
+            if self._copy is not None:
+                self._load(self._copy)
+        _logger.warning("%s. The follower has started anew after batch %d", error, self._position.batch)
 
     def _move_pin(self) -> None:
         if self._clock() - self._pinned_at < _MOVES.total_seconds():
@@ -239,6 +374,13 @@ class Followed:
             return False
         found = read_entry(self._checkpoint.storage, position.batch)
         return found is not None and found.index is not None and found.index.entry == position.entry
+
+    def _not_in_log(self, batch: int) -> UnreadableState:
+        return UnreadableState(
+            f"the changes of batch {batch} of {self._checkpoint.path} are in plain files: only those in the log can be "
+            "followed. It was run by stock Spark, with enabled=false or commit.mode=sync, or is one of dstl "
+            "repartition, which changes no row: continue after it"
+        )
 
     def _rolled_back(self, batch: int) -> HistoryChanged:
         there = entries_of(self._checkpoint.storage)

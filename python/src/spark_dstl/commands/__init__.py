@@ -18,6 +18,7 @@ from spark_dstl.commands.probe import probe
 from spark_dstl.commands.repartition import repartition
 from spark_dstl.commands.report import report
 from spark_dstl.commands.rollback import rollback
+from spark_dstl.commands.serve import serve
 from spark_dstl.commands.show import show
 from spark_dstl.commands.state import changes, diff, state
 from spark_dstl.commands.verify import verify
@@ -61,8 +62,8 @@ def main(context: click.Context, debug: bool) -> None:
 
 
 _COMMANDS = (
-    changes, config, convert, diff, export, follow, gc, log, ls, pin, probe, repartition, report, rollback, show, state,
-    unpin, verify, watch,
+    changes, config, convert, diff, export, follow, gc, log, ls, pin, probe, repartition, report, rollback, serve, show,
+    state, unpin, verify, watch,
 )  # fmt: skip
 for _command in _COMMANDS:
     main.add_command(_command)

@@ -82,12 +82,12 @@ def _print(form: str, batches: Iterator[ChangedBatch], followed: Followed) -> No
     first = next(batches, None)
     if first is None:
         return
-    schema = _rows(first).schema
+    schema = first.rows().schema
 
     def rows() -> Iterator[Any]:
         batch: ChangedBatch | None = first
         while batch is not None:
-            found = _rows(batch)
+            found = batch.rows()
             if found.schema != schema:
                 raise DstlError(
                     f"the schema of the state has changed with batch {followed.position.batch}: start the command "
@@ -97,14 +97,6 @@ def _print(form: str, batches: Iterator[ChangedBatch], followed: Followed) -> No
             batch = next(batches, None)
 
     print_rows(form, arrow.RecordBatchReader.from_batches(schema, rows()))
-
-
-def _rows(batch: ChangedBatch) -> Any:
-    """Return the rows of a batch, with its number in the first column."""
-    arrow = needed("pyarrow", PURPOSE)
-    rows = batch.changes
-    number = arrow.array([batch.batch] * rows.num_rows, arrow.int64())
-    return arrow.RecordBatch.from_arrays([number, *rows.columns], ["batch", *rows.schema.names])
 
 
 class Files:
@@ -129,7 +121,7 @@ class Files:
 
     def write(self, batch: ChangedBatch) -> None:
         """Write the file of a batch, then the cursor. A file without a cursor is written again."""
-        table = needed("pyarrow", PURPOSE).Table.from_batches([_rows(batch)])
+        table = needed("pyarrow", PURPOSE).Table.from_batches([batch.rows()])
         with self._replacing(f"{batch.batch:010d}.{self._form}") as path, path.open("wb") as file:
             write_rows(self._form, table, file)
         with self._replacing(_CURSOR) as path:

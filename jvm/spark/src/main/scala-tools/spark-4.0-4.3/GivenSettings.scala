@@ -42,6 +42,16 @@ private[tools] final class GivenSettings(settings: Map[String, String]) {
     conf
   }
 
+  /** For a copy of the state in this process, with what Spark bounds or counts only if it is configured to. */
+  def copying(batch: StateBatch): SQLConf = {
+    val conf = reading(batch)
+    val own = Map("boundedMemoryUsage" -> "true", "trackTotalNumberOfRows" -> "false")
+    own.map { case (key, value) => s"spark.sql.streaming.stateStore.rocksdb.$key" -> value }
+      .filterNot { case (key, _) => settings.contains(key) }
+      .foreach { case (key, value) => conf.setConfString(key, value) }
+    conf
+  }
+
   /** For writing with stock Spark's RocksDB provider and its own files, outside of any application. */
   def writing(batch: StateBatch): SQLConf = {
     val conf = of(batch)

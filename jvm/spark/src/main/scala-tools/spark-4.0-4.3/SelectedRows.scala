@@ -107,9 +107,12 @@ private[tools] object SelectedRows {
     case _: YearMonthIntervalType => IntegerType
     case ArrayType(element, containsNull) => ArrayType(sendable(element), containsNull)
     case MapType(key, value, containsNull) => MapType(sendable(key), sendable(value), containsNull)
-    case StructType(fields) => StructType(fields.map(field => field.copy(dataType = sendable(field.dataType))))
+    case struct: StructType => sendable(struct)
     case other => other
   }
+
+  def sendable(struct: StructType): StructType =
+    StructType(struct.fields.map(field => field.copy(dataType = sendable(field.dataType))))
 
   /** Spark's analyzer with its built-in functions, without a catalog. */
   private def analyzer = new Analyzer(

@@ -22,11 +22,10 @@ private[sql] final class StateTools(root: String, settings: JavaMap[String, Stri
   private val chosen = new GivenSettings(settings.asScala.toMap)
   private val place: String = chosen.qualified(root)
 
-  /** The tables of the state as of a batch: a line each, its fields separated by tabs. */
+  /** The tables of the state as of a batch: a line each. */
   def tables(batch: StateBatch): String = SQLConf.withExistingConf(chosen.reading(batch)) {
     StoredTable.all(place, batch.number, chosen.hadoopWith(chosen.reading(batch)))
-      .map(of => Seq[Any](of.operator, of.operatorName, of.shownStore, of.shownFamily, of.partitions).mkString("\t"))
-      .mkString("\n")
+      .map(_.line).mkString("\n")
   }
 
   /** Sends the state as of a batch. */
@@ -50,12 +49,7 @@ private[sql] final class StateTools(root: String, settings: JavaMap[String, Stri
   )(rowsOf: StoredTable => Rows): SentRows = new SentRows(() =>
     SQLConf.withExistingConf(chosen.reading(batch)) {
       val all = StoredTable.all(place, batch.number, chosen.hadoopWith(chosen.reading(batch)))
-      val tables = selection.of(all.filter(isReadable))
-      val where = Option(selection.where)
-      val selected = tables.map(of => of -> new SelectedRows(of, rowsOf(of), where, asJson = tables.size > 1))
-      ArrowSender.send(port, secret, selected.head._2.schema) { use =>
-        for ((table, rows) <- selected; partition <- selection.partitions(table)) rows.of(partition)(use)
-      }
+      selection.send(all.filter(isReadable), port, secret)(rowsOf)
     }
   )
 
@@ -104,6 +98,15 @@ private[sql] final class StateSelection(
         if (tables.isEmpty) "the query has no state" else s"there is no such state; there is: ${tables.mkString("; ")}"
       )
     found
+  }
+
+  /** Sends the selected rows of these tables. */
+  private[tools] def send(tables: Seq[StoredTable], port: Int, secret: String)(rowsOf: StoredTable => Rows): Unit = {
+    val wanted = of(tables)
+    val selected = wanted.map(of => of -> new SelectedRows(of, rowsOf(of), Option(where), asJson = wanted.size > 1))
+    ArrowSender.send(port, secret, selected.head._2.schema) { use =>
+      for ((table, rows) <- selected; partition <- partitions(table)) rows.of(partition)(use)
+    }
   }
 
   private[tools] def partitions(table: StoredTable): Seq[Int] =

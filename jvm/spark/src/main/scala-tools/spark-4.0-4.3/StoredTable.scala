@@ -55,6 +55,9 @@ private[tools] final case class StoredTable(
   def hasManyValues: Boolean = SchemaUtil.checkVariableType(variable, StateVariableType.ListState) ||
     StoredTable.JoinsWithMany(familyName)
 
+  /** A line for Python, its fields separated by tabs. */
+  def line: String = Seq[Any](operator, operatorName, shownStore, shownFamily, partitions).mkString("\t")
+
   def isTimers: Boolean = variable.exists(of => StoredTable.Timers.exists(of.stateName.startsWith(_)))
 
   override def toString: String = {

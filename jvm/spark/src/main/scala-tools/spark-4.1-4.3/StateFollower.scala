@@ -15,7 +15,12 @@ import sparkdstl.log.read.{EntryFound, LoadedEntry}
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeRow}
-import org.apache.spark.sql.execution.streaming.state.{RecordType, StateStoreProvider, SupportsFineGrainedReplay}
+import org.apache.spark.sql.execution.streaming.state.{
+  RecordType,
+  StateStore,
+  StateStoreProvider,
+  SupportsFineGrainedReplay
+}
 import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Checkpoint
 import org.apache.spark.sql.internal.SQLConf
@@ -73,6 +78,19 @@ private[sql] final class StateFollower(root: String, settings: JavaMap[String, S
         ArrowSender.send(port, secret, of.schema)(of.changes(entry, _))
       }
     )
+  }
+
+  /** A copy of the stores of the selected tables, not loaded yet. */
+  def copy(selection: StateSelection): StateCopy = new StateCopy(selection)
+
+  /** Loads a copy as of a batch, with the timers. */
+  def load(copy: StateCopy, batch: StateBatch, committed: Long): Unit = {
+    val conf = chosen.copying(batch)
+    val configuration = chosen.hadoopWith(conf)
+    SQLConf.withExistingConf(conf) {
+      val all = StoredTable.all(place, batch.number, configuration)
+      copy.load(ReadBatch(place, batch.number, batch.ids, conf, configuration, scan), all, committed)
+    }
   }
 
   override def close(): Unit = {
@@ -159,10 +177,7 @@ private[tools] final class FollowedStore(read: ReadBatch, tables: Seq[StoredTabl
     // Spark's reader has registered the first.
     if (tables.sizeIs > 1) {
       val store = opened.getStore(read.batch + 1, reader.checkpointId)
-      try tables.tail.foreach { of =>
-          import of.family.{keySchema, valueSchema}
-          store.createColFamilyIfAbsent(of.familyName, keySchema, valueSchema, of.encoder, of.hasManyValues)
-        }
+      try FollowedStore.register(store, tables.tail)
       finally store.abort()
     }
     opened.asInstanceOf[StateStoreProvider with SupportsFineGrainedReplay]
@@ -179,4 +194,20 @@ private[tools] final class FollowedStore(read: ReadBatch, tables: Seq[StoredTabl
   }
 
   override def close(): Unit = provider.close()
+}
+
+private[tools] object FollowedStore {
+
+  /** Creates the encoders of the column families of a store. */
+  def register(store: StateStore, tables: Seq[StoredTable]): Unit = tables.foreach { of =>
+    import of.family.{keySchema, valueSchema}
+    store.createColFamilyIfAbsent(
+      of.familyName,
+      keySchema,
+      valueSchema,
+      of.encoder,
+      of.hasManyValues,
+      isInternal = of.isTimers
+    )
+  }
 }

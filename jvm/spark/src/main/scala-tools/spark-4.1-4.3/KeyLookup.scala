@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.apache.spark.sql.execution.streaming.state.dstl.tools
+
+import java.io.{ByteArrayInputStream, ByteArrayOutputStream}
+import java.nio.channels.Channels
+import java.util.Base64
+
+import scala.jdk.CollectionConverters._
+import scala.util.Using
+
+import org.apache.arrow.vector.VectorSchemaRoot
+import org.apache.arrow.vector.ipc.{ArrowStreamReader, ArrowStreamWriter}
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.codegen.GenerateUnsafeProjection
+import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
+import org.apache.spark.sql.catalyst.types.DataTypeUtils
+import org.apache.spark.sql.catalyst.util.GenericArrayData
+import org.apache.spark.sql.execution.arrow.ArrowWriter
+import org.apache.spark.sql.types._
+import org.apache.spark.sql.util.ArrowUtils
+import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnVector, ColumnarBatch}
+
+/**
+ * Looks keys of one table of a copy up. Keys and values are Arrow streams of one row; they are returned in Base64, because py4j
+ * decodes arrays byte by byte in Python.
+ */
+private[sql] final class KeyLookup(copy: StateCopy, selection: StateSelection) {
+  // Guarded by this; another when the copy was loaded again.
+  private var prepared = Option.empty[PreparedLookup]
+
+  /** The columns of a key: a stream without rows. */
+  def keys: String = synchronized(text(copy.reading((loaded, _) => prepare(loaded).keys)))
+
+  /** The values of a key, with the batch and its partition: see `PreparedLookup`. */
+  def get(key: Array[Byte]): String = synchronized {
+    text(copy.reading((loaded, batch) => prepare(loaded).get(key, batch)))
+  }
+
+  private def text(bytes: Array[Byte]): String = Base64.getEncoder.encodeToString(bytes)
+
+  private def prepare(loaded: LoadedCopy): PreparedLookup = prepared.filter(_.loaded eq loaded).getOrElse {
+    val made = selection.of(loaded.tables) match {
+      case Seq(table) => new PreparedLookup(loaded, table)
+      case several => throw new IllegalArgumentException(
+          s"name one of these by operator, store and column family: ${several.mkString("; ")}"
+        )
+    }
+    prepared = Some(made)
+    made
+  }
+}
+
+private final class PreparedLookup(val loaded: LoadedCopy, table: StoredTable) {
+  private val attributes = DataTypeUtils.toAttributes(SelectedRows.sendable(table.family.keySchema))
+  private val unsafe: UnsafeProjection = {
+    // A null in a column without nulls is in no key.
+    val columns = DataTypeUtils.toAttributes(table.family.keySchema).map(_.withNullability(true))
+    GenerateUnsafeProjection.generate(columns, columns)
+  }
+
+  // Where a key is if the operator distributes rows by all its columns.
+  private val likely: InternalRow => Int = {
+    val columns = DataTypeUtils.toAttributes(table.family.keySchema)
+    val number = UnsafeProjection.create(
+      Seq(HashPartitioning(columns, table.partitions).partitionIdExpression),
+      columns
+    )
+    key => number(key).getInt(0)
+  }
+
+  private val found: StructType = {
+    val value = SelectedRows.sendable(table.family.valueSchema)
+    new StructType()
+      .add("batch", LongType, nullable = false)
+      .add("committed_at", TimestampType)
+      .add("partition", IntegerType)
+      .add("value", if (table.hasManyValues) ArrayType(value) else value)
+  }
+
+  val keys: Array[Byte] = ArrowBytes.write(StructType(attributes.map(of => StructField(of.name, of.dataType))), Nil)
+
+  def get(key: Array[Byte], batch: CopiedBatch): Array[Byte] = ArrowBytes.read(key) { asked =>
+    val wanted = unsafe(asked)
+    val first = likely(wanted)
+    val row = (Iterator(first) ++ (0 until table.partitions).iterator.filter(_ != first))
+      .flatMap(loaded.store(table, _))
+      .map { store =>
+        store.get(table, wanted) { values =>
+          Option.when(values.nonEmpty)(write(batch, store.partition, cell(values)))
+        }
+      }
+      .collectFirst { case Some(bytes) => bytes }
+    row.getOrElse(write(batch, null, null))
+  }
+
+  private def cell(values: Seq[UnsafeRow]): Any =
+    if (table.hasManyValues) new GenericArrayData(values.toArray[Any]) else values.head
+
+  private def write(batch: CopiedBatch, partition: Any, value: Any): Array[Byte] = ArrowBytes.write(
+    found,
+    Seq(new GenericInternalRow(Array[Any](batch.number, batch.committedMicros, partition, value)))
+  )
+}
+
+/** Rows as bytes of an Arrow stream. */
+private[tools] object ArrowBytes {
+
+  def write(schema: StructType, rows: Seq[InternalRow]): Array[Byte] = Using.Manager { use =>
+    val bytes = new ByteArrayOutputStream
+    val allocator = use(ArrowUtils.rootAllocator.newChildAllocator("dstl", 0, Long.MaxValue))
+    val arrow = ArrowUtils.toArrowSchema(schema, "UTC", errorOnDuplicatedFieldNames = false, largeVarTypes = false)
+    val root = use(VectorSchemaRoot.create(arrow, allocator))
+    val stream = use(new ArrowStreamWriter(root, null, Channels.newChannel(bytes)))
+    val writer = ArrowWriter.create(root)
+    rows.foreach(writer.write)
+    writer.finish()
+    stream.start()
+    if (rows.nonEmpty) stream.writeBatch()
+    stream.end()
+    bytes.toByteArray
+  }.get
+
+  /** Calls `use` with the only row. */
+  def read[T](bytes: Array[Byte])(use: InternalRow => T): T = Using.Manager { closed =>
+    val allocator = closed(ArrowUtils.rootAllocator.newChildAllocator("dstl", 0, Long.MaxValue))
+    val stream = closed(new ArrowStreamReader(new ByteArrayInputStream(bytes), allocator))
+    if (!stream.loadNextBatch()) throw new IllegalArgumentException("a key is missing")
+    val columns = stream.getVectorSchemaRoot.getFieldVectors.asScala.map(new ArrowColumnVector(_): ColumnVector)
+    use(new ColumnarBatch(columns.toArray, 1).getRow(0))
+  }.get
+}

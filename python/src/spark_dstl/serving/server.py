@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An Arrow Flight server with the local copy of a follower: `get`, `scan`, `changes` and `describe`."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import flight
+
+from spark_dstl.checkpoint.checkpoint import Checkpoint
+from spark_dstl.checkpoint.follow import ChangedBatch
+from spark_dstl.errors import DstlError, HistoryChanged, InvalidKey, InvalidRequest, ResultTooLarge, UnreadableState
+from spark_dstl.serving.metrics import Metrics
+from spark_dstl.serving.requests import Request, key_of, parse
+
+_CLIENT_ERRORS = (InvalidKey, InvalidRequest, ResultTooLarge, UnreadableState, HistoryChanged)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What clients may take."""
+
+    rows: int = 1_000_000
+    """Rows of a scan."""
+    bytes: int = 256 * 1024 * 1024
+    """Bytes of a scan, in memory."""
+    open_reads: int = 8
+    """Scans and reads of changes at a time."""
+    idle: timedelta = timedelta(seconds=60)
+    """How long a read of changes waits for the next batch."""
+
+
+class _Ended(Exception):
+    """A wait for the next batch has ended."""
+
+
+class StateServer(flight.FlightServerBase):  # type: ignore[misc]
+    """Serves one checkpoint. It listens once it is made; `run` follows the query, and `stop` ends both."""
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        location: str,
+        token: str | None = None,
+        limits: Limits = Limits(),
+        certificates: list[tuple[bytes, bytes]] | None = None,
+    ) -> None:
+        """Load the local copy, and listen. With a `token` each call has it, as `authorization: Bearer`."""
+        self._checkpoint = checkpoint
+        self._limits = limits
+        self._stopping = threading.Event()
+        self._reads = threading.BoundedSemaphore(limits.open_reads)
+        self._open = 0
+        self.followed = checkpoint.follow(copies=True, wait=self._wait_unless(lambda: False))
+        self.metrics = Metrics(self._gauges)
+        try:
+            middleware = {} if token is None else {"token": _TokenChecks(token)}
+            super().__init__(location, middleware=middleware, tls_certificates=certificates)
+        except BaseException:
+            self.followed.close()
+            raise
+
+    @property
+    def batch(self) -> int:
+        """The newest batch of the local copy."""
+        return self.followed.position.batch
+
+    def run(self) -> None:
+        """Apply each batch as it is committed, until `stop` is called. Raises what ends that."""
+        try:
+            for _ in self.followed.batches():
+                if self._stopping.is_set():
+                    return
+        except _Ended:
+            return
+
+    def stop(self) -> None:
+        """End `run` and all reads, from any thread."""
+        self._stopping.set()
+
+    def close(self) -> None:
+        """End the server and its pin, after `run` has ended."""
+        self.stop()
+        self.shutdown()
+        self.followed.close()
+
+    def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.FlightDataStream:
+        """Answer a request."""
+        command, outcome = "unknown", "done"
+        try:
+            request = parse(ticket.ticket)
+            command = request.command
+            if command == "changes":
+                return self._changes(context, request)
+            table = self._table(request)
+            if command != "get":
+                self.metrics.sent(command, table.num_rows)
+            return flight.RecordBatchStream(table)
+        except _CLIENT_ERRORS as error:
+            outcome = type(error).__name__
+            raise pa.ArrowInvalid(str(error)) from error
+        except BaseException as error:
+            outcome = type(error).__name__
+            raise
+        finally:
+            # The changes are read later.
+            if command != "changes":
+                self.metrics.ended(command, outcome)
+
+    def _table(self, request: Request) -> pa.Table:
+        if request.command == "describe":
+            return pa.Table.from_pylist(self.followed.tables())
+        if request.command == "scan":
+            with self._read():
+                return self.followed.table(request.selection, self._limits.rows, self._limits.bytes)
+        row = self.followed.local_copy().row(
+            key_of(request.get("key")),
+            request.get("operator", 0),
+            request.get("store", "default"),
+            request.get("column_family"),
+        )
+        return pa.Table.from_batches([row])
+
+    def _changes(self, context: flight.ServerCallContext, request: Request) -> flight.FlightDataStream:
+        """Return the changes of batches: the first is waited for, because it has the schema."""
+        rows = self._changed(context, request)
+        first = next(rows, None)
+        if first is None:
+            return flight.RecordBatchStream(pa.Table.from_pylist([], pa.schema([("batch", pa.int64())])))
+
+        def all_rows() -> Iterator[pa.RecordBatch]:
+            yield first
+            for batch in rows:
+                if batch.schema != first.schema:
+                    raise pa.ArrowInvalid("the schema of the state has changed: ask again, after the last batch")
+                yield batch
+
+        return flight.GeneratorStream(first.schema, all_rows())
+
+    def _changed(self, context: flight.ServerCallContext, request: Request) -> Iterator[pa.RecordBatch]:
+        last = time.monotonic()
+        idle = self._limits.idle.total_seconds()
+        outcome = "done"
+
+        def is_over() -> bool:
+            return bool(context.is_cancelled()) or time.monotonic() - last > idle
+
+        try:
+            with (
+                self._read(),
+                self._checkpoint.follow(
+                    request.get("after"), request.selection, wait=self._wait_unless(is_over)
+                ) as followed,
+            ):
+                batches = followed.changes(request.get("until"), request.get("waits", True))
+                while (batch := _next(batches)) is not None:
+                    last = time.monotonic()
+                    self.metrics.sent("changes", batch.changes.num_rows)
+                    yield batch.rows()
+        except DstlError as error:
+            outcome = type(error).__name__
+            raise pa.ArrowInvalid(str(error)) from error
+        except flight.FlightError as error:
+            outcome = type(error).__name__
+            raise
+        finally:
+            self.metrics.ended("changes", outcome)
+
+    @contextmanager
+    def _read(self) -> Iterator[None]:
+        if not self._reads.acquire(blocking=False):
+            raise flight.FlightUnavailableError(
+                f"{self._limits.open_reads} reads are open, which is the limit: try again later"
+            )
+        self._open += 1
+        try:
+            yield
+        finally:
+            self._open -= 1
+            self._reads.release()
+
+    def _wait_unless(self, is_over: Callable[[], bool]) -> Callable[[float], None]:
+        def wait(seconds: float) -> None:
+            if self._stopping.wait(seconds) or is_over():
+                raise _Ended
+
+        return wait
+
+    def _gauges(self) -> dict[str, float | None]:
+        age = self.followed.age
+        return {
+            "batch": self.batch,
+            "staleness_seconds": None if age is None else age.total_seconds(),
+            "starts": self.followed.starts,
+            "open_reads": self._open,
+        }
+
+
+def _next(batches: Iterator[ChangedBatch]) -> ChangedBatch | None:
+    try:
+        return next(batches, None)
+    except _Ended:
+        return None
+
+
+class _TokenChecks(flight.ServerMiddlewareFactory):  # type: ignore[misc]
+    """Refuses calls without the token."""
+
+    def __init__(self, token: str) -> None:
+        self._expected = f"Bearer {token}".encode()
+
+    def start_call(self, info: Any, headers: dict[str, list[Any]]) -> None:  # noqa: ARG002
+        """Check a call, in a time that does not depend on how much of the token is right."""
+        given = [value for name, values in headers.items() if name.lower() == "authorization" for value in values]
+        sent = given[0] if given else ""
+        if not secrets.compare_digest(sent if isinstance(sent, bytes) else sent.encode(), self._expected):
+            raise flight.FlightUnauthenticatedError("send the server's token, as authorization: Bearer TOKEN")

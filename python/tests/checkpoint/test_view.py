@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keys of a local copy, and requests to a server of it, without a Java process."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from spark_dstl.checkpoint.java.copy import one_key
+from spark_dstl.errors import InvalidKey, InvalidRequest
+from spark_dstl.serving.metrics import Metrics
+from spark_dstl.serving.requests import MAX_BYTES, parse
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
+TIME = pa.timestamp("us", "UTC")
+WINDOW = pa.schema([("window", pa.struct([("start", TIME), ("end", TIME)])), ("page", pa.string())])
+ONE = pa.schema([("page", pa.string())])
+
+
+@pytest.mark.parametrize(
+    ("key", "columns", "row"),
+    [
+        ("/", ONE, {"page": "/"}),
+        (("/",), ONE, {"page": "/"}),
+        ({"page": "/"}, ONE, {"page": "/"}),
+        (None, ONE, {"page": None}),
+        (
+            {"page": "/", "window": {"start": "2026-01-01T12:00:00Z", "end": NOON}},
+            WINDOW,
+            {"window": {"start": NOON, "end": NOON}, "page": "/"},
+        ),
+        (({"end": NOON, "start": NOON}, "/"), WINDOW, {"window": {"start": NOON, "end": NOON}, "page": "/"}),
+        ({"start": NOON, "end": NOON}, WINDOW.remove(1), {"window": {"start": NOON, "end": NOON}}),
+        ("1.5", pa.schema([("n", pa.decimal128(10, 2))]), {"n": Decimal("1.50")}),
+        ("2026-01-01", pa.schema([("day", pa.date32())]), {"day": date(2026, 1, 1)}),
+    ],
+)
+def test_a_key_is_a_dict_a_tuple_or_the_only_value(key: Any, columns: pa.Schema, row: dict[str, Any]) -> None:
+    assert one_key(key, columns).to_pylist() == [row]
+
+
+@pytest.mark.parametrize(
+    ("key", "columns"),
+    [
+        (1, ONE),
+        ({"pages": "/"}, ONE),
+        (("/", 1), ONE),
+        ({"page": "/"}, WINDOW),
+        ({"page": "/", "window": {"start": NOON}}, WINDOW),
+        ({"page": "/", "window": "today"}, WINDOW),
+        (2**70, pa.schema([("page", pa.int64())])),
+        (1.5, pa.schema([("page", pa.int64())])),
+        ("soon", pa.schema([("page", TIME)])),
+    ],
+)
+def test_another_key_is_refused_with_columns_and_types(key: Any, columns: pa.Schema) -> None:
+    with pytest.raises(InvalidKey, match=r"Its columns are .*page \(\w+"):
+        one_key(key, columns)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("no json", "an object in JSON"),
+        ("[]", "has a command"),
+        ('{"command": "drop"}', "Commands: get with key"),
+        ('{"command": ["get"]}', "has a command"),
+        ('{"command": "get"}', "get has a key"),
+        ('{"command": "scan", "key": 1}', "scan has no field key"),
+        ('{"command": "scan", "partition": "1"}', "partition of scan is of the type int"),
+        ('{"command": "scan", "partition": true}', "partition of scan is of the type int"),
+        ('{"command": "describe", "where": "' + "a" * MAX_BYTES + '"}', f"at most {MAX_BYTES} bytes"),
+    ],
+)
+def test_another_request_is_refused_with_the_way_out(content: str, why: str) -> None:
+    with pytest.raises(InvalidRequest, match=why):
+        parse(content.encode())
+
+
+def test_a_request_has_a_selection() -> None:
+    request = parse(json.dumps({"command": "changes", "after": 3, "where": "key.page = '/'", "store": None}).encode())
+    assert (request.get("after"), request.get("until"), request.selection.where) == (3, None, "key.page = '/'")
+    assert request.selection.store is None
+
+
+def test_metrics_are_in_prometheus_text_form() -> None:
+    metrics = Metrics(lambda: {"batch": 7, "staleness_seconds": None})
+    metrics.ended("get", "done")
+    metrics.ended("get", "done")
+    metrics.sent("get", 3)
+    lines = metrics.text().splitlines()
+    assert 'dstl_serve_requests_total{command="get",outcome="done"} 2' in lines
+    assert 'dstl_serve_rows_total{command="get"} 3' in lines
+    assert "dstl_serve_batch 7" in lines
+    assert not [line for line in lines if line.startswith("dstl_serve_staleness")]
