@@ -13,8 +13,9 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
+from settings import IN_FULL
 from shared_session import Contest, Operator, contender
-from spark_facts import HAS_PROCESSORS, TAKES_ANY_PROVIDER
+from spark_facts import HAS_PROCESSORS, HAS_PROCESSORS_OF_ROWS, TAKES_ANY_PROVIDER
 from width_operators import OPERATORS
 
 PROCESSORS: list[Operator] = []
@@ -29,6 +30,9 @@ CASES = [(operator, "dstl", 1 + number % 2) for number, operator in enumerate(OP
 ]
 if TAKES_ANY_PROVIDER:
     CASES += [(operator, "dstl", 1 + number % 2) for number, operator in enumerate(PROCESSORS)]
+# Each of these has the same state as the one with rows.
+ALIKE = ("transform-with-state-in-pandas-ttl", "transform-with-state-in-pandas-another-schema")
+CASES = [case for case in CASES if IN_FULL or not HAS_PROCESSORS_OF_ROWS or case[0].name not in ALIKE]
 
 
 @pytest.mark.parametrize(

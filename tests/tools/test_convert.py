@@ -35,13 +35,17 @@ if not installed_line().converts:
 AGGREGATION = CONVERTIBLE[0]
 # Each of these operators has the same kind of stores as another one.
 ALIKE = (
+    "aggregation",
     "aggregation-format-1-with-windows",
     "duplicates-by-time",
+    "duplicates-within-watermark",
+    "join-inner",
     "join-right-outer",
     "join-full-outer",
     "join-left-semi",
     "flat-map-groups-format-1",
     "map-groups-format-2",
+    "apply-in-pandas",
 )
 TRIED = [operator for operator in CONVERTIBLE if IN_FULL or operator.name not in ALIKE]
 

@@ -252,7 +252,7 @@ def test_timers_match_spark_s_state_reader(tmp_path: Path, spark: SparkSession, 
     assert timers == spark_rows(contest, readRegisteredTimers="true")
 
 
-@pytest.mark.parametrize("processor", [LEDGER, GROWING], ids=lambda processor: processor.name)
+@pytest.mark.parametrize("processor", [LEDGER, *([GROWING] if IN_FULL else [])], ids=lambda processor: processor.name)
 def test_state_variables_are_read_by_name(tmp_path: Path, spark: SparkSession, processor: Operator) -> None:
     contest = played(tmp_path, spark, processor, "stock", 1)
     root = copy_of(contest)
