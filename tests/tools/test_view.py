@@ -27,6 +27,7 @@ from harness import free_port
 from settings import IN_FULL
 from shared_session import Contest, contender
 from spark_dstl import Selection
+from spark_dstl.release import installed_line
 from spark_facts import JOIN_LAYOUTS, LINE
 from width_operators import OPERATORS
 
@@ -119,6 +120,28 @@ def test_keys_are_looked_up_as_of_the_newest_followed_batch(spark: SparkSession,
         with pytest.raises(spark_dstl.ResultTooLarge, match="more than 1 rows"):
             followed.table(max_rows=1)
         assert followed.table(max_rows=10_000).num_rows > 1
+
+
+@IF_IN_FULL
+@pytest.mark.skipif(not installed_line().converts, reason="this Spark cannot write states at a batch of choice")
+@pytest.mark.usefixtures("short_looks")
+def test_the_copy_starts_anew_after_a_repartition(spark: SparkSession, tmp_path: Path) -> None:
+    clicks = Clicks.create(spark, tmp_path / "query", 4)
+    clicks.resume(3)
+    with (
+        spark_dstl.open(str(clicks.checkpoint)) as checkpoint,
+        checkpoint.follow(copies=True) as followed,
+    ):
+        before = followed.table().drop_columns(["partition"])
+        checkpoint.repartition(3, apply=True, stopped=True)
+        assert list(followed.batches(waits=False)) == []
+        assert (followed.position.batch, followed.starts) == (3, 2)
+        assert rows_of(followed.table().drop_columns(["partition"])) == rows_of(before)
+        clicks.resume()
+        assert [one.batch for one in followed.batches(waits=False)] == [4]
+        copied = followed.table()
+        assert rows_of(copied) == rows_of(checkpoint.state(4).read_all())
+        assert set(copied.column("partition").to_pylist()) == {0, 1, 2}
 
 
 @contextmanager
