@@ -42,7 +42,7 @@ def test_it_listens_elsewhere_only_with_a_token(tmp_path: Path, host: str, token
 
 @pytest.mark.parametrize("options", [("--host", "127.0.0.2"), ("--host", "::1"), ("--host", "0.0.0.0", "--token-file")])
 def test_it_listens_there_otherwise(tmp_path: Path, options: tuple[str, ...]) -> None:
-    """It goes on to the checkpoint, which is not there."""
+    """It continues to the checkpoint, which is not there."""
     token = tmp_path / "token"
     token.write_text("secret\n")
     given = [*options, str(token)] if options[-1] == "--token-file" else options
