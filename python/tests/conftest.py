@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from s3_imitation import s3_imitation
+from written_checkpoint import WrittenCheckpoint
 
 
 @pytest.fixture(scope="session")
@@ -41,3 +42,12 @@ def s3(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], str]
         return f"s3a://{bucket}/checkpoints/q"
 
     return put
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> WrittenCheckpoint:
+    """Batches 0 to 3 in the log."""
+    checkpoint = WrittenCheckpoint(tmp_path / "q").begin()
+    for batch in range(4):
+        checkpoint.batch(batch)
+    return checkpoint

@@ -27,6 +27,7 @@ from harness import free_port
 from settings import IN_FULL
 from shared_session import Contest, contender
 from spark_dstl import Selection
+from spark_dstl.release import installed_line
 from spark_facts import JOIN_LAYOUTS, LINE
 from width_operators import OPERATORS
 
@@ -53,11 +54,10 @@ def newest(contest: Contest) -> int:
 
 CASES = [
     pytest.param(OPERATORS[0], "dstl", 2, id="aggregation", marks=IF_IN_FULL),
-    pytest.param(OPERATORS[1], "dstl", 1, id="join-with-a-store-for-each-kind", marks=IF_IN_FULL),
     *(
-        pytest.param(joins(layout), "dstl", version, id=f"join-{layout}-{version}", marks=marks)
-        for layout, version, marks in ((3, 1, IF_IN_FULL), (3, 2, IF_IN_FULL), (4, 1, IF_IN_FULL), (4, 2, IF_IN_FULL))
-        if layout in JOIN_LAYOUTS
+        pytest.param(joins(layout), "dstl", version, id=f"join-{layout}-{version}", marks=IF_IN_FULL)
+        for layout in (2, *JOIN_LAYOUTS)
+        for version in (1, 2)
     ),
     pytest.param(LEDGER, "stock", 1, id="variables-and-timers"),
     pytest.param(LEDGER, "stock", 2, id="variables-and-timers-with-ids", marks=IF_IN_FULL),
@@ -98,14 +98,12 @@ def test_keys_are_looked_up_as_of_the_newest_followed_batch(spark: SparkSession,
         prefix = followed.table(Selection(where=f"key.key = '{row['key']['key']}'"))
         assert {one["key"]["key"] for one in prefix.to_pylist()} == {row["key"]["key"]}
 
-        entry = clicks.checkpoint / "commits/2"
-        content = entry.read_bytes()
         steps = followed.batches(waits=False)
-        look = followed._java.entry(2, entry.stat().st_size)
-        entry.unlink()
+        look = followed._java.entry(2, (clicks.checkpoint / "commits/2").stat().st_size)
+        clicks.checkpoint.rename(tmp_path / "elsewhere")
         followed._advance(2, None, look)
-        entry.write_bytes(content)
-        assert rows_of(followed.table()) != before, "the entry was fetched once"
+        assert rows_of(followed.table()) != before, "the entry was all that it reads"
+        (tmp_path / "elsewhere").rename(clicks.checkpoint)
 
         clicks.resume()
         assert [one.batch for one in steps] == [3, 4]
@@ -122,6 +120,28 @@ def test_keys_are_looked_up_as_of_the_newest_followed_batch(spark: SparkSession,
         with pytest.raises(spark_dstl.ResultTooLarge, match="more than 1 rows"):
             followed.table(max_rows=1)
         assert followed.table(max_rows=10_000).num_rows > 1
+
+
+@IF_IN_FULL
+@pytest.mark.skipif(not installed_line().converts, reason="this Spark cannot write states at a batch of choice")
+@pytest.mark.usefixtures("short_looks")
+def test_the_copy_starts_anew_after_a_repartition(spark: SparkSession, tmp_path: Path) -> None:
+    clicks = Clicks.create(spark, tmp_path / "query", 4)
+    clicks.resume(3)
+    with (
+        spark_dstl.open(str(clicks.checkpoint)) as checkpoint,
+        checkpoint.follow(copies=True) as followed,
+    ):
+        before = followed.table().drop_columns(["partition"])
+        checkpoint.repartition(3, apply=True, stopped=True)
+        assert list(followed.batches(waits=False)) == []
+        assert (followed.position.batch, followed.starts) == (3, 2)
+        copied = followed.table()
+        assert set(copied.column("partition").to_pylist()) == {0, 1, 2}
+        assert rows_of(copied.drop_columns(["partition"])) == rows_of(before)
+        clicks.resume()
+        assert [one.batch for one in followed.batches(waits=False)] == [4]
+        assert rows_of(followed.table()) == rows_of(checkpoint.state(4).read_all())
 
 
 @contextmanager

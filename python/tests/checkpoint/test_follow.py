@@ -3,97 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
-from types import SimpleNamespace
+from collections.abc import Iterator
 from typing import Any
 
-import pyarrow as pa
 import pytest
+from imitated_java import following
 from written_checkpoint import WrittenCheckpoint, entry_id
 
 import spark_dstl
 from spark_dstl.checkpoint.follow import Followed, Position
-from spark_dstl.checkpoint.reading import read_entry
 from spark_dstl.checkpoint.storage import Storage, StoredObject
 from spark_dstl.errors import CannotPin, CheckpointNotFound, FellBehind, HistoryChanged, UnreadableState
-
-
-class Reader:
-    """A stand-in for the Java process: a batch has one row, its number."""
-
-    def __init__(self, checkpoint: spark_dstl.Checkpoint) -> None:
-        self._checkpoint = checkpoint
-        self.opened: list[int] = []
-        self.copied: list[str] = []
-        self.later_runs: dict[int, str] = {}
-        self.fails = False
-
-    def tool(self, _name: str) -> Any:
-        return SimpleNamespace(
-            entry=self._entry,
-            open=lambda asked, _selection: self.opened.append(asked),
-            close=int,
-            copy=lambda _selection: SimpleNamespace(
-                apply=lambda _entry, batch, _committed: self._copy(f"apply {batch}"), close=int
-            ),
-            load=lambda _copy, batch, _committed: self._copy(f"load {batch}"),
-        )
-
-    def _copy(self, what: str) -> None:
-        if self.fails:
-            raise UnreadableState("no")
-        self.copied.append(what)
-
-    def selection(self, selection: Any) -> Any:
-        return selection
-
-    def settings(self, batch: int) -> dict[str, Any]:
-        return {"of": batch}
-
-    def batch(self, batch: int, _otherwise: dict[str, Any]) -> int:
-        return batch
-
-    def java_errors(self) -> Any:
-        return nullcontext()
-
-    def _entry(self, batch: int, length: int) -> Any:
-        entry = read_entry(self._checkpoint.storage, batch)
-        assert entry is not None
-        assert entry.size == length
-        self._batch = batch
-        index = entry.index
-        return SimpleNamespace(
-            hasLog=lambda: index is not None,
-            id=lambda: index and index.entry,
-            previous=lambda: index and index.previous,
-            run=lambda: self.later_runs.get(batch, index and index.writer.run),
-            host=lambda: "host",
-        )
-
-    def rows(self, _send: Any, _until_read: Any) -> Any:
-        if self.fails:
-            raise UnreadableState("no")
-        return pa.RecordBatchReader.from_batches(
-            pa.schema([("n", pa.int64())]), [pa.RecordBatch.from_pylist([{"n": self._batch}])]
-        )
 
 
 @pytest.fixture
 def checkpoint(written: WrittenCheckpoint) -> Iterator[spark_dstl.Checkpoint]:
     with spark_dstl.open(str(written.root)) as opened:
         yield opened
-
-
-def following(
-    checkpoint: spark_dstl.Checkpoint,
-    after: int | Position | None = None,
-    wait: Callable[[float], None] = lambda _: None,
-    clock: Callable[[], float] = lambda: 0.0,
-    copies: bool = False,
-) -> tuple[Followed, Reader]:
-    reader = Reader(checkpoint)
-    return Followed(checkpoint, reader, after, None, copies, wait=wait, clock=clock), reader  # type: ignore[arg-type]
 
 
 def batches(followed: Followed) -> list[int]:
@@ -293,6 +219,84 @@ def test_a_copy_starts_anew_when_it_falls_behind(
     written.batch(4)
     written.batch(5)
     assert [one.is_new_start for one in followed.changes(waits=False)] == [True, False]
+    followed.close()
+
+
+@pytest.mark.parametrize("copies", [True, False])
+def test_a_follower_starts_anew_after_a_batch_that_is_not_in_the_log(
+    written: WrittenCheckpoint, checkpoint: spark_dstl.Checkpoint, copies: bool
+) -> None:
+    followed, reader = following(checkpoint, 3, copies=copies, starts_anew=True)
+    written.plain_entry(4)
+    assert batches(followed) == []
+    assert (followed.position, followed.starts) == (Position(4, None), 2)
+    written.entry(5, written.changes(5), run=1)
+    (one,) = followed.changes(waits=False)
+    assert (one.batch, one.is_new_start) == (5, True)
+    assert reader.copied == (["load 3", "load 4", "load 5"] if copies else [])
+    followed.close()
+
+
+@pytest.mark.parametrize("copies", [True, False])
+def test_a_follower_that_does_not_start_anew_says_why(
+    written: WrittenCheckpoint, checkpoint: spark_dstl.Checkpoint, copies: bool
+) -> None:
+    followed, _ = following(checkpoint, 3, copies=copies, starts_anew=False)
+    written.plain_entry(4)
+    with pytest.raises(UnreadableState, match=r"batch 4 of .* dstl repartition, which changes no row: continue after"):
+        batches(followed)
+    (written.root / "commits/4").unlink()
+    written.batch(5)
+    with pytest.raises(FellBehind):
+        batches(followed)
+    assert followed.starts == 1
+    followed.close()
+
+
+@pytest.mark.parametrize("copies", [True, False])
+def test_a_batch_takes_two_requests(
+    written: WrittenCheckpoint,
+    checkpoint: spark_dstl.Checkpoint,
+    monkeypatch: pytest.MonkeyPatch,
+    copies: bool,
+) -> None:
+    """A look, and the entry, which the Java process reads at once; while nothing is new the look alone."""
+    requests: list[str] = []
+    waits: list[int] = []
+
+    def wait(_: float) -> None:
+        waits.append(len(requests))
+        if len(waits) == 3:
+            written.batch(4)
+            # Only the entry is read, and not by the stand-in.
+            requests.clear()
+
+    followed, reader = following(checkpoint, 0, wait, copies=copies)
+    read = reader._entry
+
+    def entry(batch: int, length: int) -> Any:
+        before = len(requests)
+        found = read(batch, length)
+        requests[before:] = [f"read commits/{batch}"]
+        return found
+
+    followed._java.entry = entry
+    errors = Storage._errors
+
+    def noted(self: Storage, name: str, done: str) -> Any:
+        requests.append(f"{done} {name}")
+        return errors(self, name, done)
+
+    monkeypatch.setattr(Storage, "_errors", noted)
+    steps = followed.batches() if copies else followed.changes()
+    for batch in (1, 2, 3):
+        next(steps)
+        assert requests == [f"looked at commits/{batch}", f"read commits/{batch}"]
+        requests.clear()
+    next(steps)
+    assert waits == [1, 2, 3], "a look each"
+    assert requests == ["looked at commits/4", "read commits/4"]
+    assert reader.entries == [1, 2, 3, 4]
     followed.close()
 
 

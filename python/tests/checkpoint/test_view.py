@@ -4,15 +4,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from spark_dstl.checkpoint.java.copy import one_key
-from spark_dstl.errors import InvalidKey, InvalidRequest
+from spark_dstl.checkpoint.java.copy import LocalCopy, one_key
+from spark_dstl.errors import InvalidKey, InvalidRequest, ResultTooLarge
 from spark_dstl.serving.metrics import Metrics
 from spark_dstl.serving.requests import MAX_BYTES, parse
 
@@ -61,6 +64,47 @@ def test_a_key_is_a_dict_a_tuple_or_the_only_value(key: Any, columns: pa.Schema,
 def test_another_key_is_refused_with_columns_and_types(key: Any, columns: pa.Schema) -> None:
     with pytest.raises(InvalidKey, match=r"Its columns are .*page \(\w+"):
         one_key(key, columns)
+
+
+class Copied:
+    """The Java side of a copy with three rows of eight bytes, in batches of one."""
+
+    def __init__(self) -> None:
+        self.is_read = False
+
+    def tool(self) -> Any:
+        sent = SimpleNamespace(rows=lambda: None, batch=lambda: 7, committed=lambda: -1)
+        return SimpleNamespace(copy=lambda _: SimpleNamespace(table=lambda *_: sent))
+
+    def java_errors(self) -> Any:
+        return nullcontext()
+
+    def selection(self, selection: Any) -> Any:
+        return selection
+
+    @contextmanager
+    def rows(self, send: Any, _until_read: Any) -> Iterator[Any]:
+        send(1, "token")
+        one = pa.RecordBatch.from_pydict({"n": [1]})
+        try:
+            yield pa.RecordBatchReader.from_batches(one.schema, [one] * 3)
+        finally:
+            self.is_read = True
+
+
+@pytest.mark.parametrize(
+    ("rows", "size", "why"), [(3, 24, None), (None, None, None), (2, None, "2 rows"), (None, 23, "23 bytes")]
+)
+def test_a_larger_table_is_refused(rows: int | None, size: int | None, why: str | None) -> None:
+    java = Copied()
+    copy = LocalCopy(java, java.tool(), None)  # type: ignore[arg-type]
+    if why is None:
+        read = copy.table(None, rows, size)
+        assert (read.num_rows, read.schema.metadata) == (3, {b"batch": b"7"})
+    else:
+        with pytest.raises(ResultTooLarge, match=f"more than {why}: select a table"):
+            copy.table(None, rows, size)
+    assert java.is_read
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ Examples:
 )
 @click.option(
     "--idle", type=click.IntRange(1), default=60, show_default=True, metavar="SECONDS",
-    help="How long a read of changes waits for the next batch.",
+    help="How long a read of changes waits for the next batch, and a read for its client.",
 )  # fmt: skip
 @report_option
 def serve(

@@ -6,8 +6,8 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -19,8 +19,11 @@ from spark_dstl.checkpoint.checkpoint import Checkpoint
 from spark_dstl.checkpoint.follow import ChangedBatch
 from spark_dstl.errors import DstlError, HistoryChanged, InvalidKey, InvalidRequest, ResultTooLarge, UnreadableState
 from spark_dstl.serving.metrics import Metrics
+from spark_dstl.serving.reads import OpenReads
 from spark_dstl.serving.requests import Request, key_of, parse
 
+# How long clients may read on when the server ends.
+_SHUTDOWN = timedelta(seconds=5)
 _CLIENT_ERRORS = (InvalidKey, InvalidRequest, ResultTooLarge, UnreadableState, HistoryChanged)
 
 
@@ -35,7 +38,7 @@ class Limits:
     open_reads: int = 8
     """Scans and reads of changes at a time."""
     idle: timedelta = timedelta(seconds=60)
-    """How long a read of changes waits for the next batch."""
+    """How long a read of changes waits for the next batch, and any read for the client that takes a batch of rows."""
 
 
 class _Ended(Exception):
@@ -57,8 +60,7 @@ class StateServer(flight.FlightServerBase):  # type: ignore[misc]
         self._checkpoint = checkpoint
         self._limits = limits
         self._stopping = threading.Event()
-        self._reads = threading.BoundedSemaphore(limits.open_reads)
-        self._open = 0
+        self._reads = OpenReads(limits.open_reads, limits.idle.total_seconds())
         self.followed = checkpoint.follow(copies=True, wait=self._wait_unless(lambda: False))
         self.metrics = Metrics(self._gauges)
         try:
@@ -87,9 +89,13 @@ class StateServer(flight.FlightServerBase):  # type: ignore[misc]
         self._stopping.set()
 
     def close(self) -> None:
-        """End the server and its pin, after `run` has ended."""
+        """End the server and its pins, after `run` has ended."""
         self.stop()
-        self.shutdown()
+        # It waits for clients, and those that have stalled do not read to the end.
+        ending = threading.Thread(target=self.shutdown, name="dstl-shutdown", daemon=True)
+        ending.start()
+        ending.join(_SHUTDOWN.total_seconds())
+        self._reads.end_stalled(0)
         self.followed.close()
 
     def do_get(self, context: flight.ServerCallContext, ticket: flight.Ticket) -> flight.FlightDataStream:
@@ -100,6 +106,8 @@ class StateServer(flight.FlightServerBase):  # type: ignore[misc]
             command = request.command
             if command == "changes":
                 return self._changes(context, request)
+            if command == "scan":
+                return self._scan(request)
             table = self._table(request)
             if command != "get":
                 self.metrics.sent(command, table.num_rows)
@@ -118,9 +126,6 @@ class StateServer(flight.FlightServerBase):  # type: ignore[misc]
     def _table(self, request: Request) -> pa.Table:
         if request.command == "describe":
             return pa.Table.from_pylist(self.followed.tables())
-        if request.command == "scan":
-            with self._read():
-                return self.followed.table(request.selection, self._limits.rows, self._limits.bytes)
         row = self.followed.local_copy().row(
             key_of(request.get("key")),
             request.get("operator", 0),
@@ -128,6 +133,25 @@ class StateServer(flight.FlightServerBase):  # type: ignore[misc]
             request.get("column_family"),
         )
         return pa.Table.from_batches([row])
+
+    def _scan(self, request: Request) -> flight.FlightDataStream:
+        """Return the rows; the read is open until the client has taken them."""
+
+        def rows() -> Iterator[Any]:
+            with self._reads.begin() as read:
+                table = self.followed.table(request.selection, self._limits.rows, self._limits.bytes)
+                self.metrics.sent("scan", table.num_rows)
+                schema, left = table.schema, deque(table.to_batches())
+                del table
+                read.closes(left.clear)
+                with read.sending():
+                    yield schema
+                while left:
+                    with read.sending():
+                        yield left.popleft()
+
+        sent = rows()
+        return flight.GeneratorStream(next(sent), sent)
 
     def _changes(self, context: flight.ServerCallContext, request: Request) -> flight.FlightDataStream:
         """Return the changes of batches: the first is waited for, because it has the schema."""
@@ -154,17 +178,17 @@ class StateServer(flight.FlightServerBase):  # type: ignore[misc]
             return bool(context.is_cancelled()) or time.monotonic() - last > idle
 
         try:
-            with (
-                self._read(),
-                self._checkpoint.follow(
+            with self._reads.begin() as read:
+                followed = self._checkpoint.follow(
                     request.get("after"), request.selection, wait=self._wait_unless(is_over)
-                ) as followed,
-            ):
+                )
+                read.closes(followed.close)
                 batches = followed.changes(request.get("until"), request.get("waits", True))
                 while (batch := _next(batches)) is not None:
-                    last = time.monotonic()
                     self.metrics.sent("changes", batch.changes.num_rows)
-                    yield batch.rows()
+                    with read.sending():
+                        yield batch.rows()
+                    last = time.monotonic()
         except DstlError as error:
             outcome = type(error).__name__
             raise pa.ArrowInvalid(str(error)) from error
@@ -174,23 +198,11 @@ class StateServer(flight.FlightServerBase):  # type: ignore[misc]
         finally:
             self.metrics.ended("changes", outcome)
 
-    @contextmanager
-    def _read(self) -> Iterator[None]:
-        if not self._reads.acquire(blocking=False):
-            raise flight.FlightUnavailableError(
-                f"{self._limits.open_reads} reads are open, which is the limit: try again later"
-            )
-        self._open += 1
-        try:
-            yield
-        finally:
-            self._open -= 1
-            self._reads.release()
-
     def _wait_unless(self, is_over: Callable[[], bool]) -> Callable[[float], None]:
         def wait(seconds: float) -> None:
             if self._stopping.wait(seconds) or is_over():
                 raise _Ended
+            self._reads.end_stalled()
 
         return wait
 
@@ -200,7 +212,7 @@ class StateServer(flight.FlightServerBase):  # type: ignore[misc]
             "batch": self.batch,
             "staleness_seconds": None if age is None else age.total_seconds(),
             "starts": self.followed.starts,
-            "open_reads": self._open,
+            "open_reads": self._reads.count,
         }
 
 

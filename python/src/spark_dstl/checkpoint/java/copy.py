@@ -116,11 +116,11 @@ class LocalCopy:
                 read.append(batch)
                 rows += batch.num_rows
                 size += batch.nbytes
-                if (max_rows is not None and rows > max_rows) or (max_bytes is not None and size > max_bytes):
-                    raise ResultTooLarge(
-                        f"the selected state has more than {max_rows} rows or {max_bytes} bytes: select a table, a "
-                        "partition or keys"
-                    )
+                for has, most, what in ((rows, max_rows, "rows"), (size, max_bytes, "bytes")):
+                    if most is not None and has > most:
+                        raise ResultTooLarge(
+                            f"the selected state has more than {most} {what}: select a table, a partition or keys"
+                        )
             schema = stream.schema
         millis = sent[0].committed()
         age = None if millis == _UNKNOWN else _age(datetime.fromtimestamp(millis / 1000, timezone.utc))
