@@ -77,7 +77,7 @@ def repartition(
         ]
         _refuse_if_changed(checkpoint, plan)
         # From here on the new number counts: the next start finds the offsets in the entry.
-        _put(checkpoint, f"commits/{plan.batch + 1}", commit_of(plan.commit, offsets, partitions, ids))
+        _decide(checkpoint, writer, plan, commit_of(plan.commit, offsets, partitions, ids))
     else:
         offsets = plan.unfinished.offsets
     _put(checkpoint, f"offsets/{plan.batch + 1}", offsets)
@@ -94,6 +94,17 @@ def _refuse_if_changed(checkpoint: CheckpointAccess, plan: Plan) -> None:
     if begun is not None and not plan.needs_lock:
         raise QuerySeemsToRun(
             f"{begun.name} of {checkpoint.path} was written meanwhile: a query runs on it. Stop it, and begin again"
+        )
+
+
+def _decide(checkpoint: CheckpointAccess, writer: StoreRepartition, plan: Plan, entry: bytes) -> None:
+    """Create the commit entry, unless a query has committed the batch meanwhile."""
+    name = f"commits/{plan.batch + 1}"
+    # The client of the storage may repeat a request, and be refused for what the first one has created.
+    if not writer.create(name, entry) and checkpoint.storage.range(name, 0, len(entry) + 1) != entry:
+        raise QuerySeemsToRun(
+            f"{checkpoint.storage.shown(name)} was written meanwhile: a query runs, with its number of partitions as "
+            "before. Stop it, and begin again"
         )
 
 

@@ -56,6 +56,11 @@ class StoreRepartition:
                 ids[operator.id] = [[of[place] for place in sorted(of)] for of in of_partitions]
         return ids, rows
 
+    def create(self, name: str, content: bytes) -> bool:
+        """Create an object of the checkpoint exclusively, as a run of the query does; return whether it was missing."""
+        with self._reader.java_errors():
+            return bool(self._reader.tool("HadoopFiles").createExclusively(name, content))
+
     def _store(self, operator: Operator, name: str, ids: list[dict[int, str]]) -> int:
         with self._reader.java_errors():
             java = self._java.store(operator.id, name, operator.is_whole)

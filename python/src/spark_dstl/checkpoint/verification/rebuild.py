@@ -144,8 +144,11 @@ def rebuild(store: Store, look: Look, bad: Bad, partitions: dict[int, int]) -> R
         elif first_held >= version:
             held_above[version] = f"commits/{first_held} holds the snapshot that it is rebuilt from"
         bases[version] = base
-    retained = [batch + 1 for batch in survey.retained if batch + 1 not in others] or sorted(bases)
-    return Rebuilt(lost, held_above, min((bases.get(version, 0) for version in retained[:1]), default=0), bases)
+    retained = [batch + 1 for batch in survey.retained]
+    needed = [version for version in retained if version not in others] if retained else sorted(bases)
+    # No retained batch has the partition of a store that was left by a repartition.
+    default = _NEVER if retained and not needed else 0
+    return Rebuilt(lost, held_above, min((bases.get(version, 0) for version in needed[:1]), default=default), bases)
 
 
 def _snapshots(store: Store, facts: StoreFacts, look: Look) -> dict[int, int]:

@@ -50,7 +50,8 @@ final class BatchPlans private[coordinator] (
    * batch was committed with another one: its state was computed from other input than the entry shows.
    */
   def found(batch: Long, entry: Path, content: Array[Byte]): Unit = {
-    if (!SparkEntry.hasLines(content))
+    // Of a lock, Spark's error quotes the line, which names the command.
+    if (!SparkEntry.hasLines(content) && !SparkEntry.isLock(content))
       throw LogErrors.damaged(
         entry,
         content.length.toLong,

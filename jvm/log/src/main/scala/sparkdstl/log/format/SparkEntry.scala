@@ -21,6 +21,7 @@ private[log] object SparkEntry {
 
   private val NoteBeginning = """{"dstl":"""
   private val RepartitionBeginning = """{"repartition": 1,"""
+  private val LockBeginning = "dstl repartition".getBytes(US_ASCII)
   private val mapper = JsonMapper.builder().enable(JsonWriteFeature.ESCAPE_NON_ASCII).build()
 
   /** `content` with the note as its third line, padded for a log that follows. */
@@ -59,6 +60,9 @@ private[log] object SparkEntry {
     val second = content.indexOf('\n'.toByte) + 1
     content.headOption.contains('v'.toByte) && second > 0 && second < content.length
   }
+
+  /** Whether it is what `dstl repartition` writes into `offsets` so that no query starts meanwhile. */
+  def isLock(content: Array[Byte]): Boolean = content.startsWith(LockBeginning)
 
   /** Whether the third line is the note, or the beginning of it in a truncated entry. */
   def hasNote(content: Array[Byte]): Boolean = {

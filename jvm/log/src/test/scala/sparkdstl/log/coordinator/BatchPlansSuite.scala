@@ -55,6 +55,11 @@ class BatchPlansSuite extends AnyFunSuite {
     assert(!begin(otherRun).mayPlanAhead, "no batch of this run")
   })
 
+  test("offsets of one line are damaged, unless they are the lock of a repartition, which Spark quotes")(new Planning {
+    run.plans.found(2, offsets, "dstl repartition changes the partitions of q\n".getBytes(UTF_8))
+    assertThrows[DamagedLogException](run.plans.found(2, offsets, "v1\n".getBytes(UTF_8)))
+  })
+
   test("a seal is accepted only when the plan of its batch is durable")(new Planning {
     val planned = plan()
     val answer = sealing()

@@ -3,6 +3,11 @@ package org.apache.spark.sql.execution.streaming.state.dstl.checkpoints
 
 import java.nio.file.Files
 
+import scala.jdk.CollectionConverters._
+
+import org.apache.commons.io.FileUtils
+
+import org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider
 import org.apache.spark.sql.execution.streaming.state.dstl._
 
 /**
@@ -97,6 +102,26 @@ class TakeOverSuite extends ComparisonSuite {
       "spark.sql.streaming.stateStore.unloadOnCommit" -> "true"
     )
   )
+
+  test("a plain snapshot above those that were taken over is not loaded: an interrupted repartition leaves such ones") {
+    val playing = new Playing(Operator.totals, stock.and(snapshots.configuration.toSeq: _*), fresh("above"))
+    val stockProvider = classOf[RocksDBStateStoreProvider].getName
+    playing.play(batches.take(2))
+    Seq("0", "1").map(playing.checkpoint.resolve("offsets").resolve(_)).foreach { offsets =>
+      Files.writeString(
+        offsets,
+        Files.readString(offsets).replace(stockProvider, classOf[DstlStateStoreProvider].getName)
+      )
+      Files.deleteIfExists(offsets.resolveSibling(s".${offsets.getFileName}.crc"))
+    }
+    configure(playing.session, ours.and(snapshots.configuration.keys.toSeq.zip(Seq("100", "false")): _*))
+    playing.play(batches.drop(2))
+    val zips = FileUtils.listFiles(playing.checkpoint.resolve("state").toFile, Array("zip"), true).asScala
+      .filter(_.getName == "2.zip")
+    assert(zips.nonEmpty)
+    zips.foreach(zip => Files.copy(zip.toPath, zip.toPath.resolveSibling("3.zip")))
+    assert(Outcome(playing.output, Operator.totals.state.map(playing.readState)) == expectedOf(Operator.totals))
+  }
 
   // Spark 4.2.0 refuses all of these. If a later one allows some, this project's provider must as well.
   for (operator <- Seq(Operator.totals, snapshots); (from, to) <- Seq((1, 2), (2, 1)))

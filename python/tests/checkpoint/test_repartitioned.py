@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tools on a checkpoint with two numbers of partitions in its history, and the commit of a repartition."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from written_checkpoint import Listed, WrittenCheckpoint, aged, zip_of
+
+import spark_dstl
+from spark_dstl import QuerySeemsToRun
+from spark_dstl.checkpoint import activity, rollback
+from spark_dstl.checkpoint.repartition import repartition as module
+from spark_dstl.checkpoint.sparkfiles import OURS, PARTITIONS, PROVIDER
+from spark_dstl.checkpoint.verification import verify
+from spark_dstl.checkpoint.verification.findings import Verification
+
+# The batch of the repartition.
+MOVED = 3
+
+
+def no_wait(_seconds: float) -> None:
+    """Take no time."""
+
+
+@pytest.fixture(autouse=True)
+def looks_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activity, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(verify, "SECOND_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(module, "refuse_old_spark", lambda _error: None)
+
+
+class Repartitioned(WrittenCheckpoint):
+    """A checkpoint whose entries of `offsets/` note the number of partitions."""
+
+    def offsets(self, batch: int, source: str = '{"logOffset":0}') -> bytes:
+        conf = {PROVIDER: OURS, PARTITIONS: str(self.partitions)}
+        content = f"v1\n{json.dumps({'batchWatermarkMs': 0, 'conf': conf})}\n{source}".encode()
+        (self.root / f"offsets/{batch}").write_bytes(content)
+        return content
+
+    def repartition(self, batch: int, partitions: int) -> None:
+        """Write the batch of a repartition."""
+        self.partitions = partitions
+        offsets = self.offsets(batch).decode()
+        note = json.dumps({"repartition": 1, "partitions": partitions, "offsets": offsets})
+        (self.root / f"commits/{batch}").write_text(f'v1\n{{"nextBatchWatermarkMs":0}}\n{note}\n')
+        for partition in range(partitions):
+            store = self.root / f"state/0/{partition}"
+            store.mkdir(parents=True, exist_ok=True)
+            (store / f"{batch + 1}.zip").write_bytes(zip_of({}))
+
+    def later(self, batch: int) -> None:
+        """Write a batch after it."""
+        self.entry(batch, self.changes(batch), listed=Listed(since=batch, plain_up_to=MOVED + 1))
+
+
+def repartitioned(root: Path, before: int, after: int) -> Repartitioned:
+    """Batches 0 to 5: 3 is a repartition, and later ones have the new number."""
+    checkpoint = Repartitioned(root, partitions=before)
+    checkpoint.begin()
+    for batch in range(MOVED):
+        checkpoint.batch(batch)
+    checkpoint.repartition(MOVED, after)
+    for batch in range(MOVED + 1, 6):
+        checkpoint.later(batch)
+    aged(root)
+    return checkpoint
+
+
+def verified(root: Path) -> Verification:
+    with spark_dstl.open(str(root)) as checkpoint:
+        return verify.verify(checkpoint, wait=no_wait)
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 2)])
+def test_a_batch_needs_the_partitions_of_its_own_number(tmp_path: Path, before: int, after: int) -> None:
+    written = repartitioned(tmp_path / "q", before, after)
+    found = verified(written.root)
+    assert (found.is_damaged, found.lost, found.newest_undamaged) == (False, {}, 5), found.damages
+
+
+def test_retained_batches_need_no_partition_that_they_do_not_have(tmp_path: Path) -> None:
+    written = repartitioned(tmp_path / "q", 3, 2)
+    # What retention leaves of earlier batches is the entry that fences a run.
+    for batch in range(MOVED):
+        (written.root / f"offsets/{batch}").unlink()
+        if batch > 0:
+            (written.root / f"commits/{batch}").unlink()
+    found = verified(written.root)
+    assert (found.is_damaged, found.lost, found.newest_undamaged) == (False, {}, 5), found.damages
+
+
+def test_of_a_damaged_snapshot_of_a_repartition_the_way_back_is_the_batch_before(tmp_path: Path) -> None:
+    written = repartitioned(tmp_path / "q", 2, 3)
+    (written.root / f"state/0/2/{MOVED + 1}.zip").unlink()
+    found = verified(written.root)
+    assert found.is_damaged
+    assert (set(found.lost), found.newest_undamaged) == ({3, 4, 5}, 2)
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        planned = rollback.plan_rollback(checkpoint, 2, no_wait)
+        rollback.apply_rollback(checkpoint, planned, stopped=True, wait=no_wait)
+    found = verified(written.root)
+    assert (found.is_damaged, found.lost, found.newest_undamaged) == (False, {}, 2), found.damages
+
+
+def test_an_interrupted_rollback_leaves_no_offsets_of_the_new_number_alone(tmp_path: Path) -> None:
+    written = repartitioned(tmp_path / "q", 3, 2)
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        planned = rollback.plan_rollback(checkpoint, 2, no_wait).objects
+    for done in range(len(planned) + 1):
+        copy = tmp_path / f"after-{done}"
+        shutil.copytree(written.root, copy)
+        for name in planned[:done]:
+            (copy / name).unlink()
+        has_entry = (copy / f"commits/{MOVED}").exists()
+        # With the offsets alone, Spark would run the batch with the new number on the state of the old one.
+        assert has_entry or not (copy / f"offsets/{MOVED}").exists(), planned[:done]
+        # The entry decides that the snapshots count.
+        assert not has_entry or len([*copy.glob(f"state/0/*/{MOVED + 1}.zip")]) == 2, planned[:done]
+
+
+class WrittenStores:
+    """Stores that were written, while a query may have committed a batch."""
+
+    meanwhile: Any = None
+
+    def __init__(self, checkpoint: spark_dstl.Checkpoint, *_: object) -> None:
+        self._root = Path(checkpoint.path)
+
+    def write(self) -> tuple[dict[int, list[list[str]]], list[Any]]:
+        return {}, []
+
+    def create(self, name: str, content: bytes) -> bool:
+        if self.meanwhile is not None:
+            (self._root / name).write_bytes(self.meanwhile(content))
+            return False
+        with (self._root / name).open("xb") as entry:
+            entry.write(content)
+        return True
+
+
+@pytest.fixture
+def logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repartitioned:
+    """Batches 0 to 2 in the log, whose stores are written by nothing."""
+    checkpoint = Repartitioned(tmp_path / "logged")
+    checkpoint.begin()
+    for batch in range(MOVED):
+        checkpoint.batch(batch)
+    aged(checkpoint.root)
+    monkeypatch.setattr(module, "StoreRepartition", WrittenStores)
+    monkeypatch.setattr(spark_dstl.Checkpoint, "gateway", lambda _self: None)
+    return checkpoint
+
+
+def apply(checkpoint: Repartitioned) -> module.Repartition:
+    with spark_dstl.open(str(checkpoint.root)) as opened:
+        return module.repartition(opened, 3, lambda: None, stopped=True, wait=no_wait)  # type: ignore[arg-type,return-value]
+
+
+def test_the_commit_entry_of_a_query_that_runs_meanwhile_stays(
+    logged: Repartitioned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(WrittenStores, "meanwhile", lambda _self, _content: b'v1\n{"nextBatchWatermarkMs":9}')
+    with pytest.raises(QuerySeemsToRun, match=r"commits/3 was written meanwhile: a query runs"):
+        apply(logged)
+    assert (logged.root / "commits/3").read_bytes() == b'v1\n{"nextBatchWatermarkMs":9}'
+    assert not (logged.root / "offsets/3").exists()
+
+
+def test_a_refusal_of_what_the_first_request_has_created_is_success(
+    logged: Repartitioned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(WrittenStores, "meanwhile", lambda _self, content: content)
+    assert apply(logged).is_applied
+    assert f'"{PARTITIONS}":"3"' in (logged.root / "offsets/3").read_text()
+
+
+def test_batches_that_begin_or_end_meanwhile_are_found_before_the_commit_entry(
+    logged: Repartitioned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def begin(stores: WrittenStores) -> tuple[dict[int, list[list[str]]], list[Any]]:
+        (stores._root / "offsets/3").write_text("v1\n{}")
+        return {}, []
+
+    monkeypatch.setattr(WrittenStores, "write", begin)
+    with pytest.raises(QuerySeemsToRun, match=r"offsets/3 .* was written meanwhile"):
+        apply(logged)
+    assert not (logged.root / "commits/3").exists()
