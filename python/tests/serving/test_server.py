@@ -150,6 +150,9 @@ def test_a_signal_ends_it_while_a_read_of_changes_waits() -> None:
             with flight.connect(f"grpc://127.0.0.1:{server.port}") as connected:
                 changes = Client(connected).read("changes")
                 read.append(changes.read_chunk().data.num_rows)
+                # Before, the signal would end this process.
+                while signal.getsignal(signal.SIGTERM) == handlers:
+                    time.sleep(0.01)
                 os.kill(os.getpid(), signal.SIGTERM)
                 read.append(changes.read_all().num_rows)
 
