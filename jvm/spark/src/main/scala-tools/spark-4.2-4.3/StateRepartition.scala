@@ -148,6 +148,8 @@ private[tools] final class RowSpill {
     val (_, out) = files.getOrElseUpdate(
       partition, {
         val file = Files.createTempFile("rows", null)
+        // If a failure ends the process before the rows are read.
+        file.toFile.deleteOnExit()
         file -> new DataOutputStream(new BufferedOutputStream(Files.newOutputStream(file)))
       }
     )
