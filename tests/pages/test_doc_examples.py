@@ -51,9 +51,9 @@ RUN_BY = {
     ("docs/tutorial.md", "python"): "tests/pages/test_tutorial.py",
     ("docs/tutorial.md", "sh"): "tests/pages/test_tutorial.py",
 }
-# tests/tools/test_monitoring.py runs the commands that watch a driver, and tests/tools/test_convert.py the one for
-# other providers.
-ELSEWHERE = ("dstl report", "dstl watch", "dstl convert")
+# tests/tools/test_monitoring.py runs the commands that watch a driver, tests/tools/test_convert.py the one for other
+# providers, and tests/tools/test_view.py the one that ends with a signal.
+ELSEWHERE = ("dstl report", "dstl watch", "dstl convert", "dstl serve")
 BATCHES = 4
 # The pages have later batches than the checkpoint here.
 NUMBERS = {"1041": "2", "1040": "1"}
