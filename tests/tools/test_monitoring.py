@@ -153,7 +153,7 @@ def test_the_commands_that_watch_a_driver_run(
         "clicks.parquet": place.work / "history.parquet",
     }
     lines = [
-        line for block in blocks for line in lines_of(block, places) if line.startswith(("dstl watch", "dstl rep"))
+        line for block in blocks for line in lines_of(block, places) if line.startswith(("dstl watch", "dstl report"))
     ]
     assert len(lines) > 2
     for line in lines:

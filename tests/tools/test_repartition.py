@@ -7,7 +7,7 @@ import copy
 import json
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -104,9 +104,11 @@ def test_a_query_continues_with_another_number_of_partitions(
 
 
 @pytest.fixture(scope="module", autouse=True)
-def one_java_process() -> None:
-    """All commands use one Java process, which is started once."""
-    hadoop._gateway(JvmOptions())
+def one_java_process() -> Iterator[None]:
+    """All commands use one Java process, which is started once and ends with the tests here."""
+    gateway = hadoop._gateway(JvmOptions())
+    yield
+    gateway.close()
 
 
 @pytest.fixture(scope="module")
