@@ -110,7 +110,14 @@ JOIN = "spark.sql.streaming.join.stateFormatVersion"
 CASES = [
     pytest.param(OPERATORS[1], {}, "dstl", 1, id="join-with-a-store-for-each-kind", marks=IF_IN_FULL),
     *(
-        pytest.param(OPERATORS[1], {JOIN: str(layout), f"{JOIN[:-7]}V4.enabled": "true"}, "dstl", version, marks=marks)
+        pytest.param(
+            OPERATORS[1],
+            {JOIN: str(layout), f"{JOIN[:-7]}V4.enabled": "true"},
+            "dstl",
+            version,
+            id=f"join-with-column-families-{layout}-{version}",
+            marks=marks,
+        )
         for layout, version, marks in ((3, 1, IF_IN_FULL), (3, 2, ()), (4, 1, IF_IN_FULL), (4, 2, IF_IN_FULL))
         if layout in JOIN_LAYOUTS
     ),
