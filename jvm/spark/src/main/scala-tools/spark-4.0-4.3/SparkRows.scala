@@ -7,7 +7,6 @@ import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeRow}
-import org.apache.spark.sql.catalyst.util.GenericArrayData
 import org.apache.spark.sql.execution.datasources.v2.state._
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.execution.streaming.state._
@@ -77,8 +76,7 @@ private[tools] final class SparkRows(read: ReadBatch, table: StoredTable, change
  * @param from the earlier batch, usually
  */
 private[tools] final class DifferentRows(from: ReadBatch, to: ReadBatch, table: StoredTable) extends Rows {
-  private val value: DataType =
-    if (table.hasManyValues) ArrayType(table.family.valueSchema) else table.family.valueSchema
+  private val value = table.cellType(table.family.valueSchema)
 
   override val schema: StructType = new StructType()
     .add("change", StringType, nullable = false)
@@ -112,10 +110,7 @@ private[tools] final class DifferentRows(from: ReadBatch, to: ReadBatch, table: 
     }
 
   private def row(change: String, key: UnsafeRow, old: Seq[UnsafeRow], now: Seq[UnsafeRow], partition: Int) =
-    new GenericInternalRow(Array[Any](UTF8String.fromString(change), key, cell(old), cell(now), partition))
-
-  private def cell(values: Seq[UnsafeRow]): Any =
-    if (values.isEmpty) null else if (table.hasManyValues) new GenericArrayData(values.toArray[Any]) else values.head
+    new GenericInternalRow(Array[Any](UTF8String.fromString(change), key, table.cell(old), table.cell(now), partition))
 
   /** One partition's state as of one batch, by its keys. */
   private final class LookedUp(read: ReadBatch, partition: Int) extends AutoCloseable {
@@ -126,9 +121,7 @@ private[tools] final class DifferentRows(from: ReadBatch, to: ReadBatch, table: 
     def keys: Iterator[UnsafeRow] = store.iterator(table.familyName).map(_.key.copy())
 
     /** The values of a key; empty without the key. */
-    def get(key: UnsafeRow): Seq[UnsafeRow] =
-      if (table.hasManyValues) store.valuesIterator(key, table.familyName).map(_.copy()).toVector
-      else Option(store.get(key, table.familyName)).map(_.copy()).toVector
+    def get(key: UnsafeRow): Seq[UnsafeRow] = table.valuesOf(store, key)
 
     override def close(): Unit =
       try store.abort()

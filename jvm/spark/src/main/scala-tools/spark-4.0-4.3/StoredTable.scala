@@ -4,6 +4,8 @@ package org.apache.spark.sql.execution.streaming.state.dstl.tools
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
+import org.apache.spark.sql.catalyst.util.GenericArrayData
 import org.apache.spark.sql.execution.datasources.v2.state.metadata.{
   StateMetadataPartitionReader,
   StateMetadataTableEntry
@@ -18,6 +20,7 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.transformwith
 }
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.{ArrayType, DataType}
 import org.apache.spark.util.SerializableConfiguration
 
 /**
@@ -52,8 +55,19 @@ private[tools] final case class StoredTable(
   def familyOfMany: Option[String] = Option.when(usesFamilies && variable.isEmpty)(familyName)
 
   /** Whether a key has several values. */
-  def hasManyValues: Boolean = SchemaUtil.checkVariableType(variable, StateVariableType.ListState) ||
-    StoredTable.JoinsWithMany(familyName)
+  val hasManyValues: Boolean = StoredTable.hasManyValues(familyName, variable)
+
+  /** The type of a key's value, which is an array of several; `one` is the type of each. */
+  def cellType(one: DataType): DataType = if (hasManyValues) ArrayType(one) else one
+
+  /** The values of a key in one of the table's stores; none without the key. */
+  def valuesOf(store: ReadStateStore, key: UnsafeRow): Seq[UnsafeRow] =
+    if (hasManyValues) store.valuesIterator(key, familyName).map(_.copy()).toVector
+    else Option(store.get(key, familyName)).map(_.copy()).toVector
+
+  /** Values of one key as a cell of the type `cellType`; null without a value. */
+  def cell(values: Seq[UnsafeRow]): Any =
+    if (values.isEmpty) null else if (hasManyValues) new GenericArrayData(values.toArray[Any]) else values.head
 
   /** A line for Python, its fields separated by tabs. */
   def line: String = Seq[Any](operator, operatorName, shownStore, shownFamily, partitions).mkString("\t")
@@ -71,8 +85,12 @@ private[tools] object StoredTable {
   private val Timers = Seq(TimerStateUtils.EVENT_TIMERS_STATE_NAME, TimerStateUtils.PROC_TIMERS_STATE_NAME)
 
   /** Column families of joins in which a key has many values, from state format 4 on. */
-  val JoinsWithMany: Set[String] =
+  private val JoinsWithMany =
     Set("left-keyWithTsToValues", "left-tsWithKey", "right-keyWithTsToValues", "right-tsWithKey")
+
+  /** Whether a key of a column family has several values; `variable` is the state variable of that name. */
+  def hasManyValues(family: String, variable: Option[TransformWithStateVariableInfo]): Boolean =
+    SchemaUtil.checkVariableType(variable, StateVariableType.ListState) || JoinsWithMany(family)
 
   /** The first character in the names of Spark's internal column families. */
   private val Internal = "$"

@@ -12,11 +12,10 @@ import org.apache.arrow.vector.VectorSchemaRoot
 import org.apache.arrow.vector.ipc.{ArrowStreamReader, ArrowStreamWriter}
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeProjection}
 import org.apache.spark.sql.catalyst.expressions.codegen.GenerateUnsafeProjection
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
-import org.apache.spark.sql.catalyst.util.GenericArrayData
 import org.apache.spark.sql.execution.arrow.ArrowWriter
 import org.apache.spark.sql.types._
 import org.apache.spark.sql.util.ArrowUtils
@@ -70,38 +69,24 @@ private final class PreparedLookup(val loaded: LoadedCopy, table: StoredTable) {
     key => number(key).getInt(0)
   }
 
-  private val found: StructType = {
-    val value = SelectedRows.sendable(table.family.valueSchema)
-    new StructType()
-      .add("batch", LongType, nullable = false)
-      .add("committed_at", TimestampType)
-      .add("partition", IntegerType)
-      .add("value", if (table.hasManyValues) ArrayType(value) else value)
-  }
+  private val found: StructType = new StructType()
+    .add("batch", LongType, nullable = false)
+    .add("committed_at", TimestampType)
+    .add("partition", IntegerType)
+    .add("value", table.cellType(SelectedRows.sendable(table.family.valueSchema)))
 
   val keys: Array[Byte] = ArrowBytes.write(StructType(attributes.map(of => StructField(of.name, of.dataType))), Nil)
 
   def get(key: Array[Byte], batch: CopiedBatch): Array[Byte] = ArrowBytes.read(key) { asked =>
     val wanted = unsafe(asked)
     val first = likely(wanted)
-    val row = (Iterator(first) ++ (0 until table.partitions).iterator.filter(_ != first))
+    val (partition, values) = (Iterator(first) ++ (0 until table.partitions).iterator.filter(_ != first))
       .flatMap(loaded.store(table, _))
-      .map { store =>
-        store.get(table, wanted) { values =>
-          Option.when(values.nonEmpty)(write(batch, store.partition, cell(values)))
-        }
-      }
-      .collectFirst { case Some(bytes) => bytes }
-    row.getOrElse(write(batch, null, null))
+      .map(store => (store.partition: Any, store.get(table, wanted)))
+      .find(_._2.nonEmpty).getOrElse((null, Nil))
+    val row = Array[Any](batch.number, batch.committedMicros, partition, table.cell(values))
+    ArrowBytes.write(found, Seq(new GenericInternalRow(row)))
   }
-
-  private def cell(values: Seq[UnsafeRow]): Any =
-    if (table.hasManyValues) new GenericArrayData(values.toArray[Any]) else values.head
-
-  private def write(batch: CopiedBatch, partition: Any, value: Any): Array[Byte] = ArrowBytes.write(
-    found,
-    Seq(new GenericInternalRow(Array[Any](batch.number, batch.committedMicros, partition, value)))
-  )
 }
 
 /** Rows as bytes of an Arrow stream. */

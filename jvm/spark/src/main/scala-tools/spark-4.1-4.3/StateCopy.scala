@@ -154,13 +154,8 @@ private[tools] final class CopiedStore(read: ReadBatch, tables: Seq[StoredTable]
     }
   }
 
-  /** Calls `use` with the values of a key. They are valid until it returns. */
-  def get[T](table: StoredTable, key: UnsafeRow)(use: Seq[UnsafeRow] => T): T = synchronized {
-    use(
-      if (table.hasManyValues) store.valuesIterator(key, table.familyName).map(_.copy()).toVector
-      else Option(store.get(key, table.familyName)).toVector
-    )
-  }
+  /** The values of a key; none without the key. */
+  def get(table: StoredTable, key: UnsafeRow): Seq[UnsafeRow] = synchronized(table.valuesOf(store, key))
 
   /** Calls `use` with the rows of a table as Spark's reader returns them. */
   def rows(table: StoredTable, schema: StructType)(use: Iterator[InternalRow] => Unit): Unit = synchronized {

@@ -8,12 +8,10 @@ import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeRow, XXH64}
-import org.apache.spark.sql.execution.datasources.v2.state.utils.SchemaUtil
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatefulOperatorsUtils
 import org.apache.spark.sql.execution.streaming.operators.stateful.join.SymmetricHashJoinStateManager
 import org.apache.spark.sql.execution.streaming.operators.stateful.transformwithstate.{
   StateStoreColumnFamilySchemaUtils,
-  StateVariableType,
   TransformWithStateVariableInfo
 }
 import org.apache.spark.sql.execution.streaming.state._
@@ -194,10 +192,9 @@ private[tools] object WholeStore {
       val variables = StoredTable.variablesOf(entry)
       val families = StoredTable.readSchema(state, entry, hadoop).map { schema =>
         val name = schema.colFamilyName
-        def isList = SchemaUtil.checkVariableType(variables.find(_.stateName == name), StateVariableType.ListState)
         WholeFamily(
           schema.copy(keyStateEncoderSpec = Some(StoredTable.encoder(entry, schema))),
-          StoredTable.JoinsWithMany(name) || isList,
+          StoredTable.hasManyValues(name, variables.find(_.stateName == name)),
           variables.find(_.stateName == StateStoreColumnFamilySchemaUtils.getBaseStateName(name))
         )
       }
