@@ -59,6 +59,9 @@ private[tools] final class GivenSettings(settings: Map[String, String]) {
     conf
   }
 
+  /** A checkpoint that is read or written with settings. */
+  def at(root: String, conf: SQLConf): StateAt = new StateAt(root, conf, this)
+
   /** The storage's configuration, with these settings as a task has them. */
   def hadoopWith(conf: SQLConf): Configuration = {
     val copy = new Configuration(hadoop)
@@ -79,4 +82,13 @@ private[tools] final class GivenSettings(settings: Map[String, String]) {
     if (batch.hasIds) conf.setConfString(SQLConf.STATE_STORE_CHECKPOINT_FORMAT_VERSION.key, "2")
     conf
   }
+}
+
+/** A checkpoint, and the settings with which it is read or written. */
+private[tools] final class StateAt(val root: String, val settings: SQLConf, all: GivenSettings) {
+
+  /** The storage's configuration with these settings: a copy for one provider, which adds to it. */
+  def hadoop: Configuration = all.hadoopWith(settings)
+
+  def state: Path = new Path(root, "state")
 }

@@ -4,12 +4,9 @@ package org.apache.spark.sql.execution.streaming.state.dstl.tools
 import java.util.{Map => JavaMap}
 
 import scala.jdk.CollectionConverters._
-import scala.util.Try
 import scala.util.control.NonFatal
 
 import sparkdstl.log.error.Causes
-
-import org.apache.spark.sql.internal.SQLConf
 
 /**
  * Copies the state of a checkpoint, as of one batch, into snapshots of RocksDB at the same version below another directory, store
@@ -32,13 +29,9 @@ private[sql] final class StateConversion(
   import StateConversion._
 
   private val chosen = new GivenSettings(settings.asScala.toMap)
-  private val source = chosen.qualified(root)
+  private val source = chosen.at(chosen.qualified(root), chosen.reading(before))
   private val destination = chosen.qualified(target)
-  private val reading = chosen.reading(before)
-
-  // If they cannot be read, the conversion of each store fails with the reason.
-  private val stores =
-    Try(SQLConf.withExistingConf(reading)(WholeStore.all(source, before.number, chosen.hadoopWith(reading))))
+  private val stores = new WholeStores(source, before.number)
 
   /**
    * Copies one store, and compares the copy.
@@ -47,17 +40,15 @@ private[sql] final class StateConversion(
    */
   def convert(operator: Int, name: String, partition: Int, isThere: Boolean): ConvertedStore =
     try {
-      val store = stores.get.find(of => of.operator == operator && StoredTable.shown(of.name) == name).getOrElse {
-        throw new IllegalArgumentException(s"there is no store '$name' of operator $operator")
+      val store = stores.find(operator, name).get
+      def sum(of: StateAt)(use: Iterator[WholeRow] => Unit): RowSum =
+        store.read(of, partition, before.number + 1, None)(RowSum.during(_)(use))
+      val wanted = sum(source) { rows =>
+        if (isThere) rows.foreach(_ => ())
+        else store.write(chosen.at(destination, chosen.writing(after)), partition, before.number, rows): Unit
       }
-      def read[T](place: String, conf: SQLConf)(use: Iterator[WholeRow] => T): T =
-        store.read(place, conf, chosen.hadoopWith(conf), partition, before.number + 1, None)(use)
-      val conf = chosen.writing(after)
-      if (!isThere) read(source, reading) { rows =>
-        store.write(destination, conf, chosen.hadoopWith(conf), partition, before.number, rows): Unit
-      }
-      val written = read(destination, chosen.reading(after))(RowSum.of)
-      new ConvertedStore(written.rows, written == read(source, reading)(RowSum.of), null)
+      val written = sum(chosen.at(destination, chosen.reading(after)))(_.foreach(_ => ()))
+      new ConvertedStore(written.rows, written == wanted, null)
     } catch {
       case NonFatal(error) => new ConvertedStore(0, isSame = false, SentRows.text(error) + wayOut(error))
     }

@@ -35,34 +35,26 @@ private[sql] final class StateRepartition(
 ) {
   private val chosen = new GivenSettings(settings.asScala.toMap)
   private val place = chosen.qualified(root)
-  private val reading = chosen.reading(before)
-
-  // If they cannot be read, each store fails with the reason.
-  private val stores =
-    Try(SQLConf.withExistingConf(reading)(WholeStore.all(place, before.number, chosen.hadoopWith(reading))))
+  private val source = chosen.at(place, chosen.reading(before))
+  private val stores = new WholeStores(source, before.number)
 
   /** @param isWhole whether the operator has one partition whatever the number */
   def store(operator: Int, name: String, isWhole: Boolean): StoreRepartition =
-    new StoreRepartition(find(operator, name), if (isWhole) None else Some(partitions))
+    new StoreRepartition(stores.find(operator, name).map { store =>
+      store -> Option.when(!isWhole)(new PartitionOfRow(store, partitions, source.settings))
+    })
 
-  private def find(operator: Int, name: String): () => WholeStore = () =>
-    stores.get.find(of => of.operator == operator && StoredTable.shown(of.name) == name).getOrElse {
-      throw new IllegalArgumentException(s"there is no store '$name' of operator $operator")
-    }
-
-  /** One store of an operator in all its partitions. */
-  final class StoreRepartition(found: () => WholeStore, number: Option[Int]) {
-    private lazy val store = found()
-    private lazy val partitionOf = number.map(new PartitionOfRow(store, _, reading))
+  /** One store of an operator in all its partitions; `found` has the partition of each of its rows, without one the only one. */
+  final class StoreRepartition(found: Try[(WholeStore, Option[PartitionOfRow])]) {
     private val spill = new RowSpill
     private var wasRead = RowSum.none
     private var wasWritten = RowSum.none
 
     /** Reads a partition, and keeps those of its rows that are of the new partitions from `first` to `until`. */
-    def read(partition: Int, first: Int, until: Int): RepartitionedRows = counted {
+    def read(partition: Int, first: Int, until: Int): RepartitionedRows = counted { (store, partitionOf) =>
       val id = store.idIn(before.ids(store.operator), partition)
       var rows = 0L
-      store.read(place, reading, chosen.hadoopWith(reading), partition, before.number + 1, id)(_.foreach { row =>
+      store.read(source, partition, before.number + 1, id)(_.foreach { row =>
         val to = partitionOf.fold(0)(_.of(row))
         if (to >= first && to < until) {
           spill.put(to, row)
@@ -74,15 +66,12 @@ private[sql] final class StateRepartition(
     }
 
     /** Writes a new partition, and reads it again. */
-    def write(partition: Int): RepartitionedRows = counted {
-      val version = after.number + 1
-      val conf = chosen.writing(after)
-      val id = spill.rows(partition)(rows =>
-        store.write(place, conf, chosen.hadoopWith(conf), partition, after.number, rows)
-      )
-      val plain = chosen.readingPlain(after)
+    def write(partition: Int): RepartitionedRows = counted { (store, partitionOf) =>
+      val target = chosen.at(place, chosen.writing(after))
+      val id = spill.rows(partition)(store.write(target, partition, after.number, _))
       var rows = 0L
-      store.read(place, plain, chosen.hadoopWith(plain), partition, version, id)(_.foreach { row =>
+      val plain = chosen.at(place, chosen.readingPlain(after))
+      store.read(plain, partition, after.number + 1, id)(_.foreach { row =>
         if (partitionOf.exists(_.of(row) != partition))
           throw new IllegalStateException(s"a row of partition $partition was read back that is of another one")
         wasWritten += row
@@ -94,8 +83,8 @@ private[sql] final class StateRepartition(
     /** Whether all rows that were read were written and read again. */
     def isComplete: Boolean = wasRead == wasWritten
 
-    private def counted(work: => RepartitionedRows): RepartitionedRows =
-      try work
+    private def counted(work: (WholeStore, Option[PartitionOfRow]) => RepartitionedRows): RepartitionedRows =
+      try work.tupled(found.get)
       catch { case NonFatal(error) => new RepartitionedRows(0, null, 0, SentRows.text(error)) }
   }
 }
@@ -111,12 +100,12 @@ private[sql] final class RepartitionedRows(val rows: Long, val id: String, val p
 
 /** The partition in which a query looks for a row: Spark's hash of the part of the key by which an operator's input is distributed. */
 private[tools] final class PartitionOfRow(store: WholeStore, number: Int, settings: SQLConf) {
-  private val families = store.families.map(new OfFamily(_))
+  private val families = store.keptIn.map(index => index -> new OfFamily(store.families(index))).toMap
 
   def of(row: WholeRow): Int = families(row.family).of(row.key)
 
   private final class OfFamily(family: WholeFamily) {
-    private lazy val extractor = SQLConf.withExistingConf(settings)(StatePartitionKeyExtractorFactory.create(
+    private val extractor = SQLConf.withExistingConf(settings)(StatePartitionKeyExtractorFactory.create(
       store.operatorName,
       family.schema.keySchema,
       store.name,
@@ -125,7 +114,7 @@ private[tools] final class PartitionOfRow(store: WholeStore, number: Int, settin
       Some(settings.getConf(SQLConf.STREAMING_JOIN_STATE_FORMAT_VERSION)),
       family.variable
     ))
-    private lazy val partition = {
+    private val partition = {
       val fields = extractor.partitionKeySchema.fields.toSeq.zipWithIndex.map { case (field, index) =>
         BoundReference(index, field.dataType, field.nullable)
       }

@@ -3,8 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl.tools
 
 import java.util.UUID
 
-import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.Path
+import scala.util.Try
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeRow, XXH64}
@@ -50,7 +49,15 @@ private[tools] final case class RowSum(rows: Long, digests: Long) {
 private[tools] object RowSum {
   val none: RowSum = RowSum(0, 0)
 
-  def of(rows: Iterator[WholeRow]): RowSum = rows.foldLeft(none)(_ + _)
+  /** The sum of the rows that `use` takes. */
+  def during(rows: Iterator[WholeRow])(use: Iterator[WholeRow] => Unit): RowSum = {
+    var sum = none
+    use(rows.map { row =>
+      sum += row
+      row
+    })
+    sum
+  }
 }
 
 /**
@@ -66,8 +73,8 @@ private[tools] final class WholeStore(
 ) {
   private val usesFamilies = families.exists(!_.isDefault)
 
-  // A store of variables has a default column family, in which nothing is.
-  private val keptIn = families.indices.filterNot(index => schemas.nonEmpty && families(index).isDefault)
+  /** The column families with rows: a store of variables has a default one, in which nothing is. */
+  val keptIn: Seq[Int] = families.indices.filterNot(index => schemas.nonEmpty && families(index).isDefault)
 
   /** Spark does not check the values of functions over groups, because it does not record their schema. */
   private def storeConf(conf: SQLConf): StateStoreConf = {
@@ -77,53 +84,45 @@ private[tools] final class WholeStore(
   }
 
   /** Reads the rows of a partition at a version of which `id` is the checkpoint id, if it has one. */
-  def read[T](
-      root: String,
-      settings: SQLConf,
-      hadoop: Configuration,
-      partition: Int,
-      version: Long,
-      id: Option[String]
-  )(
-      use: Iterator[WholeRow] => T
-  ): T = SQLConf.withExistingConf(settings) {
-    val of = StateStoreId(new Path(root, "state").toString, operator, partition, name)
-    val first = families.find(_.isDefault).getOrElse(families.head).schema
-    val provider = StateStoreProvider.createAndInit(
-      StateStoreProviderId(of, UUID.randomUUID()),
-      first.keySchema,
-      first.valueSchema,
-      first.keyStateEncoderSpec.get,
-      useColumnFamilies = usesFamilies,
-      storeConf(settings),
-      hadoop,
-      useMultipleValuesPerKey = false,
-      schemas
-    )
-    try
-      if (usesFamilies) {
-        // A store that is only read knows no column families.
-        val store = provider.getStore(version, id)
-        try {
-          families.filterNot(_.isDefault).foreach { family =>
-            store.createColFamilyIfAbsent(
-              family.name,
-              family.schema.keySchema,
-              family.schema.valueSchema,
-              family.schema.keyStateEncoderSpec.get,
-              family.hasMany,
-              StateStoreColumnFamilySchemaUtils.isInternalColFamily(family.name)
-            )
-          }
-          use(keptIn.iterator.flatMap(rows(store, _)))
-        } finally store.abort()
-      } else {
-        val store = provider.getReadStore(version, id)
-        try use(rows(store, 0))
-        finally store.abort()
-      }
-    finally provider.close()
-  }
+  def read[T](from: StateAt, partition: Int, version: Long, id: Option[String])(use: Iterator[WholeRow] => T): T =
+    SQLConf.withExistingConf(from.settings) {
+      val of = StateStoreId(from.state.toString, operator, partition, name)
+      val first = families.find(_.isDefault).getOrElse(families.head).schema
+      val provider = StateStoreProvider.createAndInit(
+        StateStoreProviderId(of, UUID.randomUUID()),
+        first.keySchema,
+        first.valueSchema,
+        first.keyStateEncoderSpec.get,
+        useColumnFamilies = usesFamilies,
+        storeConf(from.settings),
+        from.hadoop,
+        useMultipleValuesPerKey = false,
+        schemas
+      )
+      try
+        if (usesFamilies) {
+          // A store that is only read knows no column families.
+          val store = provider.getStore(version, id)
+          try {
+            families.filterNot(_.isDefault).foreach { family =>
+              store.createColFamilyIfAbsent(
+                family.name,
+                family.schema.keySchema,
+                family.schema.valueSchema,
+                family.schema.keyStateEncoderSpec.get,
+                family.hasMany,
+                StateStoreColumnFamilySchemaUtils.isInternalColFamily(family.name)
+              )
+            }
+            use(keptIn.iterator.flatMap(rows(store, _)))
+          } finally store.abort()
+        } else {
+          val store = provider.getReadStore(version, id)
+          try use(rows(store, 0))
+          finally store.abort()
+        }
+      finally provider.close()
+    }
 
   private def rows(store: ReadStateStore, index: Int): Iterator[WholeRow] = {
     val family = families(index)
@@ -144,14 +143,8 @@ private[tools] final class WholeStore(
    * Writes a partition as one snapshot of `version + 1`, with Spark's writer for states that are rewritten; returns its checkpoint
    * id, if the settings ask for one.
    */
-  def write(
-      root: String,
-      settings: SQLConf,
-      hadoop: Configuration,
-      partition: Int,
-      version: Long,
-      rows: Iterator[WholeRow]
-  ): Option[String] = {
+  def write(to: StateAt, partition: Int, version: Long, rows: Iterator[WholeRow]): Option[String] = {
+    import to.settings
     // Outside of an application Spark has no coordinator.
     settings.setConf(SQLConf.STATE_STORE_COMMIT_VALIDATION_ENABLED, false)
     settings.setConf(SQLConf.STATE_STORE_COORDINATOR_REPORT_SNAPSHOT_UPLOAD_LAG, false)
@@ -159,9 +152,9 @@ private[tools] final class WholeStore(
       val names = families.map(family => UTF8String.fromString(family.name))
       val writer = new StatePartitionAllColumnFamiliesWriter(
         storeConf(settings),
-        hadoop,
+        to.hadoop,
         partition,
-        root,
+        to.root,
         operator.toLong,
         name,
         version,
@@ -183,14 +176,22 @@ private[tools] final class WholeStore(
   def placeOfId: Int = idIn(Some(Array(Array("0", "1", "2", "3"))), 0).fold(0)(_.toInt)
 }
 
-private[tools] object WholeStore {
+/** All stores of a checkpoint as of a batch. */
+private[tools] final class WholeStores(from: StateAt, batch: Long) {
+  private val all = Try(SQLConf.withExistingConf(from.settings)(read()))
 
-  /** All stores of a checkpoint as of a batch. */
-  def all(root: String, batch: Long, hadoop: Configuration): Seq[WholeStore] = {
-    val state = new Path(root, "state")
-    StoredTable.entries(root, batch, hadoop).map { entry =>
+  /** A store by its name in Python; a failure if there is none, or if the stores cannot be read. */
+  def find(operator: Int, name: String): Try[WholeStore] = all.map { stores =>
+    stores.find(of => of.operator == operator && StoredTable.shown(of.name) == name).getOrElse {
+      throw new IllegalArgumentException(s"there is no store '$name' of operator $operator")
+    }
+  }
+
+  private def read(): Seq[WholeStore] = {
+    val hadoop = from.hadoop
+    StoredTable.entries(from.root, batch, hadoop).map { entry =>
       val variables = StoredTable.variablesOf(entry)
-      val families = StoredTable.readSchema(state, entry, hadoop).map { schema =>
+      val families = StoredTable.readSchema(from.state, entry, hadoop).map { schema =>
         val name = schema.colFamilyName
         WholeFamily(
           schema.copy(keyStateEncoderSpec = Some(StoredTable.encoder(entry, schema))),
@@ -203,7 +204,7 @@ private[tools] object WholeStore {
         entry.operatorName,
         entry.stateStoreName,
         families.toVector,
-        StoredTable.schemasOf(state, entry, hadoop)
+        StoredTable.schemasOf(from.state, entry, hadoop)
       )
     }
   }
