@@ -9,12 +9,13 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import struct
 import time
 import uuid
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -354,6 +355,16 @@ class WrittenCheckpoint:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 assert isinstance(segment.content, bytes)
                 path.write_bytes(segment.content)
+
+
+def after_each_deletion(root: Path, names: Sequence[str], work: Path) -> Iterator[tuple[Path, Sequence[str]]]:
+    """Yield copies of a checkpoint with the first objects of `names` deleted, from none to all, and their names."""
+    for number in range(len(names) + 1):
+        copy = work / f"after-{number}"
+        shutil.copytree(root, copy)
+        for name in names[:number]:
+            (copy / name).unlink()
+        yield copy, names[:number]
 
 
 def aged(root: Path, seconds: float = 7200) -> Path:

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-from written_checkpoint import Listed, WrittenCheckpoint, aged, zip_of
+from written_checkpoint import Listed, WrittenCheckpoint, after_each_deletion, aged, zip_of
 
 import spark_dstl
 from spark_dstl import QuerySeemsToRun
@@ -112,16 +111,12 @@ def test_an_interrupted_rollback_leaves_no_offsets_of_the_new_number_alone(tmp_p
     written = repartitioned(tmp_path / "q", 3, 2)
     with spark_dstl.open(str(written.root)) as checkpoint:
         planned = rollback.plan_rollback(checkpoint, 2, no_wait).objects
-    for done in range(len(planned) + 1):
-        copy = tmp_path / f"after-{done}"
-        shutil.copytree(written.root, copy)
-        for name in planned[:done]:
-            (copy / name).unlink()
+    for copy, deleted in after_each_deletion(written.root, planned, tmp_path):
         has_entry = (copy / f"commits/{MOVED}").exists()
         # With the offsets alone, Spark would run the batch with the new number on the state of the old one.
-        assert has_entry or not (copy / f"offsets/{MOVED}").exists(), planned[:done]
+        assert has_entry or not (copy / f"offsets/{MOVED}").exists(), deleted
         # The entry decides that the snapshots count.
-        assert not has_entry or len([*copy.glob(f"state/0/*/{MOVED + 1}.zip")]) == 2, planned[:done]
+        assert not has_entry or len([*copy.glob(f"state/0/*/{MOVED + 1}.zip")]) == 2, deleted
 
 
 class WrittenStores:
@@ -133,7 +128,7 @@ class WrittenStores:
         self._root = Path(checkpoint.path)
 
     def write(self) -> tuple[dict[int, list[list[str]]], list[Any]]:
-        return {}, []
+        return {}, [0]
 
     def create(self, name: str, content: bytes) -> bool:
         if self.meanwhile is not None:
@@ -185,7 +180,7 @@ def test_batches_that_begin_or_end_meanwhile_are_found_before_the_commit_entry(
 ) -> None:
     def begin(stores: WrittenStores) -> tuple[dict[int, list[list[str]]], list[Any]]:
         (stores._root / "offsets/3").write_text("v1\n{}")
-        return {}, []
+        return {}, [0]
 
     monkeypatch.setattr(WrittenStores, "write", begin)
     with pytest.raises(QuerySeemsToRun, match=r"offsets/3 .* was written meanwhile"):

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import os
-import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from written_checkpoint import RUN, Held, Listed, Written, WrittenCheckpoint, aged, zip_of
+from written_checkpoint import RUN, Held, Listed, Written, WrittenCheckpoint, after_each_deletion, aged, zip_of
 
 import spark_dstl
 from spark_dstl import CannotRollBack, DstlError, QuerySeemsToRun
@@ -89,17 +88,13 @@ def test_after_an_interrupt_the_checkpoint_starts_and_the_rollback_can_be_repeat
 ) -> None:
     with spark_dstl.open(str(written.root)) as checkpoint:
         planned = rollback.plan_rollback(checkpoint, 3, no_wait).objects
-    for done in range(len(planned) + 1):
-        copy = tmp_path / f"after-{done}"
-        shutil.copytree(written.root, copy)
-        for name in planned[:done]:
-            (copy / name).unlink()
+    for copy, deleted in after_each_deletion(written.root, planned, tmp_path):
         committed, begun = batches(copy, "commits")[-1], batches(copy, "offsets")[-1]
         # As after a crash: Spark continues from there.
         assert begun - committed in (0, 1)
         with spark_dstl.open(str(copy)) as checkpoint:
             found = verify.verify(checkpoint, wait=no_wait)
-            assert (found.is_damaged, found.newest_undamaged) == (False, committed), (planned[:done], found.damages)
+            assert (found.is_damaged, found.newest_undamaged) == (False, committed), (deleted, found.damages)
             # No plain snapshot of a version that a batch makes again.
             assert not [one for one in found.leftovers if "which is not committed" in one.what]
             rollback.apply_rollback(

@@ -36,6 +36,10 @@ class Operator:
     is_whole: bool = False
     """Whether it has one partition, whatever Spark's number of shuffle partitions."""
 
+    def partitions(self, shuffled: int) -> int:
+        """Return its number of partitions, given Spark's number."""
+        return 1 if self.is_whole else shuffled
+
 
 @dataclass(frozen=True)
 class Claim:

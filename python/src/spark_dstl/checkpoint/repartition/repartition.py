@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from spark_dstl.checkpoint import activity, sparkfiles
@@ -44,14 +44,19 @@ class Repartition:
 
 def plan_repartition(checkpoint: CheckpointAccess, partitions: int) -> Repartition:
     """Return what a repartition does; see `Checkpoint.repartition`."""
+    return _planned(checkpoint, partitions)[1]
+
+
+def _planned(checkpoint: CheckpointAccess, partitions: int) -> tuple[Plan, Repartition]:
     refuse_old_spark(CannotRepartition)
     plan = find_plan(checkpoint, partitions)
     stores = [
-        NamedStores(one.id, one.name, store, 1 if one.is_whole else partitions)
+        NamedStores(one.id, one.name, store, one.partitions(partitions))
         for one in plan.operators
         for store in one.stores
     ]
-    return Repartition(checkpoint.path, plan.batch, plan.before, partitions, state_bytes(checkpoint), stores)
+    size = state_bytes(checkpoint)
+    return plan, Repartition(checkpoint.path, plan.batch, plan.before, partitions, size, stores)
 
 
 def repartition(
@@ -62,8 +67,7 @@ def repartition(
     wait: Callable[[float], None] = time.sleep,
 ) -> Repartition:
     """Write the state into another number of partitions; see `Checkpoint.repartition`."""
-    planned = plan_repartition(checkpoint, partitions)
-    plan = find_plan(checkpoint, partitions)
+    plan, planned = _planned(checkpoint, partitions)
     activity.refuse_if_running(checkpoint, stopped, wait)
     offsets = offsets_of(plan.offsets, partitions)
     stores = planned.stores
@@ -72,9 +76,7 @@ def repartition(
             _put(checkpoint, f"offsets/{plan.batch + 1}", lock_of(checkpoint.path, plan.batch))
         writer = StoreRepartition(checkpoint, reader(), checkpoint.gateway(), plan, offsets, partitions)
         ids, rows = writer.write()
-        stores = [
-            NamedStores(one.id, one.name, store, 1 if one.is_whole else partitions, found) for one, store, found in rows
-        ]
+        stores = [replace(one, rows=found) for one, found in zip(stores, rows, strict=True)]
         _refuse_if_changed(checkpoint, plan)
         # From here on the new number counts: the next start finds the offsets in the entry.
         _decide(checkpoint, writer, plan, commit_of(plan.commit, offsets, partitions, ids))
@@ -83,9 +85,7 @@ def repartition(
     _put(checkpoint, f"offsets/{plan.batch + 1}", offsets)
     _write_metadata(checkpoint, plan, partitions)
     checkpoint.look_again()
-    return Repartition(
-        checkpoint.path, plan.batch, plan.before, partitions, planned.state_bytes, stores, is_applied=True
-    )
+    return replace(planned, stores=stores, is_applied=True)
 
 
 def _refuse_if_changed(checkpoint: CheckpointAccess, plan: Plan) -> None:

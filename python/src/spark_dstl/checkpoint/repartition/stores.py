@@ -44,14 +44,14 @@ class StoreRepartition:
         self._done = 0
         self._total = sum(self._steps(one) * len(one.stores) for one in plan.operators)
 
-    def write(self) -> tuple[dict[int, list[list[str]]], list[tuple[Operator, str, int]]]:
+    def write(self) -> tuple[dict[int, list[list[str]]], list[int]]:
         """Write all stores; return the checkpoint ids, by operator and partition, and the rows of each store name."""
         ids: dict[int, list[list[str]]] = {}
-        rows: list[tuple[Operator, str, int]] = []
+        rows: list[int] = []
         for operator in self._plan.operators:
-            of_partitions: list[dict[int, str]] = [{} for _ in range(self._partitions(operator))]
+            of_partitions: list[dict[int, str]] = [{} for _ in range(operator.partitions(self._number))]
             for name in operator.stores:
-                rows.append((operator, name, self._store(operator, name, of_partitions)))
+                rows.append(self._store(operator, name, of_partitions))
             if any(of_partitions):
                 ids[operator.id] = [[of[place] for place in sorted(of)] for of in of_partitions]
         return ids, rows
@@ -65,8 +65,9 @@ class StoreRepartition:
         with self._reader.java_errors():
             java = self._java.store(operator.id, name, operator.is_whole)
         rows = 0
-        for first in range(0, self._partitions(operator), _AT_ONCE):
-            until = min(first + _AT_ONCE, self._partitions(operator))
+        number = operator.partitions(self._number)
+        for first in range(0, number, _AT_ONCE):
+            until = min(first + _AT_ONCE, number)
             for old in range(operator.stores[name]):
                 self._ask(Store(operator.id, old, name), java.read, old, first, until)
             for new in range(first, until):
@@ -105,11 +106,8 @@ class StoreRepartition:
         self._checkpoint.progress("Writing partitions", self._done, self._total)
         return found
 
-    def _partitions(self, operator: Operator) -> int:
-        return 1 if operator.is_whole else self._number
-
     def _steps(self, operator: Operator) -> int:
-        new = self._partitions(operator)
+        new = operator.partitions(self._number)
         return new + -(-new // _AT_ONCE) * max(operator.stores.values())
 
 
