@@ -28,6 +28,7 @@ from spark_dstl.checkpoint.repartition.repartition import Repartition, plan_repa
 from spark_dstl.checkpoint.rollback import Rollback, apply_rollback, plan_rollback
 from spark_dstl.checkpoint.storage import Progress, Storage, silent
 from spark_dstl.checkpoint.summary import Summary, summarize
+from spark_dstl.checkpoint.survey import entries_of, newest_of
 from spark_dstl.checkpoint.verification.findings import Verification
 from spark_dstl.checkpoint.verification.verify import verify
 
@@ -248,7 +249,8 @@ class Checkpoint(CheckpointAccess):
         `CheckpointNotFound` if the batch has no entry.
         """
         reader = self._reader()
-        return reader.read("state", [reader.newest() if batch is None else batch], selection)
+        number = newest_of(entries_of(self.storage), self.storage) if batch is None else batch
+        return reader.read("state", [number], selection)
 
     def changes(self, batch: int, selection: Selection | None = None) -> pyarrow.RecordBatchReader:
         """Return the change records of `batch`: `change_type` is update, append or delete.

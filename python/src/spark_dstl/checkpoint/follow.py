@@ -14,17 +14,17 @@ from collections import deque
 from collections.abc import Callable, Container, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from spark_dstl.checkpoint.access import CheckpointAccess
-from spark_dstl.checkpoint.java.copy import LocalCopy, StateValue
+from spark_dstl.checkpoint.java.copy import LocalCopy, StateValue, age_of
 from spark_dstl.checkpoint.java.gateway import PURPOSE, refuse_spark_without_follower
 from spark_dstl.checkpoint.java.state import Selection, StateReader
 from spark_dstl.checkpoint.pins import pin_if_possible
 from spark_dstl.checkpoint.reading import read_entry
-from spark_dstl.checkpoint.survey import entries_of, no_entry
+from spark_dstl.checkpoint.survey import entries_of, newest_of, no_entry
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import (
     CannotPin,
@@ -152,8 +152,7 @@ class Followed:
     @property
     def age(self) -> timedelta | None:
         """The time since the last batch was committed, by the clocks of storage and of this machine."""
-        at = self._committed_at
-        return None if at is None else datetime.now(timezone.utc) - at
+        return age_of(self._committed_at)
 
     def changes(self, until: int | None = None, waits: bool = True) -> Iterator[ChangedBatch]:
         """Yield the changes of each batch, once and in order, as soon as it is committed.
@@ -232,10 +231,7 @@ class Followed:
     def _begin(self, batch: int | None) -> tuple[Position, str | None]:
         storage = self._checkpoint.storage
         if batch is None:
-            there = entries_of(storage)
-            if not there:
-                raise CheckpointNotFound(f"{self._checkpoint.path} has no commit entry yet: start the query first")
-            batch = max(there)
+            batch = newest_of(entries_of(storage), storage)
         if batch < 0:
             return Position(-1, None), None
         entry = read_entry(storage, batch)

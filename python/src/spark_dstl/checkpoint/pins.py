@@ -23,7 +23,7 @@ from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.storage import Storage
-from spark_dstl.checkpoint.survey import entries_of, no_entry
+from spark_dstl.checkpoint.survey import entries_of, newest_of, no_entry
 from spark_dstl.errors import CannotPin, CheckpointNotFound, DstlError, PinTooLate, UnreadableStorage
 
 # How long a pin lasts that its reader renews while it reads.
@@ -60,9 +60,7 @@ def create_pin(checkpoint: CheckpointAccess, batch: int | None, lasts: timedelta
             f"{checkpoint.path} cannot be pinned: no run with the log has begun on it, and stock Spark ignores pins"
         )
     there = entries_of(storage)
-    if batch is None and not there:
-        raise CheckpointNotFound(f"{checkpoint.path} has no commit entry yet, so there is no batch to pin")
-    number = max(there) if batch is None else batch
+    number = newest_of(there, storage) if batch is None else batch
     if number not in there:
         raise no_entry(storage, number)
     offsets = storage.read(f"offsets/{number}", sparkfiles.MAX_OFFSETS)

@@ -115,6 +115,13 @@ def entries_of(storage: Storage) -> dict[int, StoredObject]:
     return numbered(storage.objects("commits"))
 
 
+def newest_of(there: dict[int, StoredObject], storage: Storage) -> int:
+    """Return the newest batch of these commit entries. Raises `CheckpointNotFound` if there is none."""
+    if not there:
+        raise CheckpointNotFound(f"{storage.place.shown} has no commit entry yet: start the query first")
+    return max(there)
+
+
 def no_entry(storage: Storage, batch: int) -> CheckpointNotFound:
     """Return the error for a batch without a commit entry; it names the existing ones."""
     there = list(entries_of(storage))

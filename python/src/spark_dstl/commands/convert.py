@@ -56,10 +56,7 @@ def convert(at: Location, target: str, dry_run: bool, stopped: bool, output: str
 
 
 def _lines(done: Conversion, dry_run: bool) -> Iterator[str]:
-    for one in done.stores:
-        store = f", store {one.store}" if one.store else ""
-        rows = "" if one.rows is None else f", {one.rows} rows"
-        yield f"operator {one.operator} ({one.operator_name}){store}: {one.partitions} partitions{rows}"
+    yield from map(str, done.stores)
     if done.begun is not None:
         yield f"Batch {done.begun} was begun and is not committed: it runs again, with the same input."
     if dry_run:

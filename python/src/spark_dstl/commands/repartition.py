@@ -55,10 +55,7 @@ def repartition(at: Location, partitions: int, apply: bool, stopped: bool, outpu
 
 
 def _lines(done: Repartition) -> Iterator[str]:
-    for one in done.stores:
-        store = f", store {one.store}" if one.store else ""
-        rows = "" if one.rows is None else f", {one.rows} rows"
-        yield f"operator {one.operator} ({one.operator_name}){store}: {one.partitions} partitions{rows}"
+    yield from map(str, done.stores)
     if done.is_applied:
         yield f"{done.path} has {done.partitions} partitions since batch {done.batch + 1}, and had {done.before}."
         yield f"Start the query. dstl rollback --to {done.batch} goes back."

@@ -40,7 +40,7 @@ class Request:
 
 
 def parse(ticket: bytes) -> Request:
-    """Return the request in a ticket. Raises `InvalidRequest`, which says what there is."""
+    """Return the request in a ticket. Raises `InvalidRequest`, which lists the commands and their fields."""
     if len(ticket) > MAX_BYTES:
         raise InvalidRequest(f"a request has at most {MAX_BYTES} bytes, and this one {len(ticket)}")
     try:

@@ -41,6 +41,11 @@ class NamedStores:
     rows: int | None = None
     """The number of their rows; None before they are read."""
 
+    def __str__(self) -> str:
+        store = f", store {self.store}" if self.store else ""
+        rows = "" if self.rows is None else f", {self.rows} rows"
+        return f"operator {self.operator} ({self.operator_name}){store}: {self.partitions} partitions{rows}"
+
 
 def find_stores(checkpoint: CheckpointAccess) -> list[NamedStores]:
     """Return the stores. Raises `CannotConvert` if an operator or a partition cannot be converted."""

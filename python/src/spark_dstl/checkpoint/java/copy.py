@@ -86,7 +86,7 @@ class LocalCopy:
     def get(self, key: Any, operator: int | None, store: str, column_family: str | None) -> StateValue:
         """Look a key up."""
         row = self.row(key, operator, store, column_family).to_pylist()[0]
-        return StateValue(row["value"], row["partition"], row["batch"], _age(row["committed_at"]))
+        return StateValue(row["value"], row["partition"], row["batch"], age_of(row["committed_at"]))
 
     def row(self, key: Any, operator: int | None, store: str, column_family: str | None) -> pyarrow.RecordBatch:
         """Look a key up, and return a row: batch, committed_at, partition, value."""
@@ -123,7 +123,7 @@ class LocalCopy:
                         )
             schema = stream.schema
         millis = sent[0].committed()
-        age = None if millis == _UNKNOWN else _age(datetime.fromtimestamp(millis / 1000, timezone.utc))
+        age = None if millis == _UNKNOWN else age_of(datetime.fromtimestamp(millis / 1000, timezone.utc))
         as_of = {"batch": str(sent[0].batch()), **({} if age is None else {"age_seconds": str(age.total_seconds())})}
         return arrow.Table.from_batches(read, schema).replace_schema_metadata(as_of)
 
@@ -181,5 +181,6 @@ def _millis(time: datetime | None) -> int:
     return _UNKNOWN if time is None else int(time.timestamp() * 1000)
 
 
-def _age(committed_at: datetime | None) -> timedelta | None:
+def age_of(committed_at: datetime | None) -> timedelta | None:
+    """Return the time since a batch was committed, by the clocks of storage and of this machine."""
     return None if committed_at is None else datetime.now(timezone.utc) - committed_at

@@ -19,7 +19,7 @@ from spark_dstl.checkpoint.java.gateway import PURPOSE, Gateway
 from spark_dstl.checkpoint.locate import hadoop_path, hadoop_settings
 from spark_dstl.checkpoint.pins import pinned_if_possible, pinned_offsets
 from spark_dstl.checkpoint.reading import read_entry
-from spark_dstl.checkpoint.survey import entries_of, no_entry
+from spark_dstl.checkpoint.survey import no_entry
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import CheckpointNotFound, JvmFailed, UnreadableState
 
@@ -57,13 +57,6 @@ class StateReader:
         self._place = (hadoop_path(checkpoint.path), settings)
         self._tools = self.tool("StateTools")
         self._pins = ExitStack()
-
-    def newest(self) -> int:
-        """Return the newest batch. Raises `CheckpointNotFound` if no batch is committed."""
-        there = entries_of(self._checkpoint.storage)
-        if not there:
-            raise CheckpointNotFound(f"{self._checkpoint.path} has no commit entry yet, so there is no state")
-        return max(there)
 
     def read(self, what: str, batches: Sequence[int], wanted: Selection | None) -> pyarrow.RecordBatchReader:
         """Return the rows of `what`, a method of `StateTools`, of one batch or of two."""
