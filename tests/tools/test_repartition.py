@@ -139,7 +139,7 @@ class Interrupt(Exception):
 
 
 def interrupted_before(monkeypatch: pytest.MonkeyPatch, checkpoint: Path, name: str, partitions: int) -> None:
-    """Interrupt a repartition before it writes an object; a lock is none of its own."""
+    """Interrupt a repartition before it writes an object, which is not the lock of the same name."""
     put = module._put
 
     def interrupt(access: spark_dstl.Checkpoint, to: str, content: bytes) -> None:
