@@ -40,7 +40,7 @@ final case class BegunRun(coordinator: RunCoordinator, listed: ListedBatches, ne
 
   /** The newest committed batch, if its entry in `offsets` is missing. */
   def committedWithoutOffsets: Option[Long] =
-    Some(coordinator.lastCommitted).filter(batch => listed.missingOffsets(batch).contains(batch))
+    listed.missingOffsets(coordinator.lastCommitted).filter(_ == coordinator.lastCommitted)
 
   /** A batch whose entry in `offsets` is missing although a query with state cannot start without it. */
   def missingOffsets: Option[Long] =
