@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import shared_session
 from harness import Reader
 from settings import with_absolute_jars
-from spark_dstl.checkpoint import activity
+from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.verification import verify
 
 # Drivers run in other working directories.

@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 import spark_dstl
-from spark_dstl.checkpoint.follow import Followed, Position
+from spark_dstl.checkpoint.following.changes import Position
+from spark_dstl.checkpoint.following.follow import Followed
 from spark_dstl.checkpoint.reading import read_entry
 from spark_dstl.errors import UnreadableState
 

@@ -13,7 +13,7 @@ from s3 import ROOT, environment, on_s3, with_jars
 from scenarios import Aggregation
 from servers import versitygw
 from settings import log_confs
-from spark_dstl.checkpoint import activity
+from spark_dstl.checkpoint.changing import activity
 
 DEFAULT = {
     "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state."

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from spark_dstl.checkpoint.checkpoint import Checkpoint, follow
 from spark_dstl.checkpoint.checkpoint import open_checkpoint as open  # noqa: A004
-from spark_dstl.checkpoint.follow import ChangedBatch, Followed, Position
-from spark_dstl.checkpoint.java.copy import StateValue
+from spark_dstl.checkpoint.following.changes import ChangedBatch, Position
+from spark_dstl.checkpoint.following.copy import StateValue
+from spark_dstl.checkpoint.following.follow import Followed
 from spark_dstl.checkpoint.java.gateway import JvmOptions
 from spark_dstl.checkpoint.java.state import Selection
 from spark_dstl.checkpoint.locate import StorageOptions

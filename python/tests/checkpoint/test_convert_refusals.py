@@ -12,7 +12,7 @@ from written_checkpoint import aged
 
 import spark_dstl
 from spark_dstl import CannotConvert, Checkpoint
-from spark_dstl.checkpoint import activity
+from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.convert import conversion, point
 from spark_dstl.checkpoint.convert.conversion import NOTE, note_of
 from spark_dstl.checkpoint.convert.stores import NamedStores

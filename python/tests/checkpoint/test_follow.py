@@ -11,7 +11,8 @@ from imitated_java import following
 from written_checkpoint import WrittenCheckpoint, entry_id
 
 import spark_dstl
-from spark_dstl.checkpoint.follow import Followed, Position
+from spark_dstl.checkpoint.following.changes import Position
+from spark_dstl.checkpoint.following.follow import Followed
 from spark_dstl.checkpoint.storage import Storage, StoredObject
 from spark_dstl.errors import CannotPin, CheckpointNotFound, FellBehind, HistoryChanged, UnreadableState
 

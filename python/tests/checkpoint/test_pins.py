@@ -9,7 +9,8 @@ from click.testing import CliRunner, Result
 from written_checkpoint import WrittenCheckpoint
 
 import spark_dstl
-from spark_dstl.checkpoint import activity, pins
+from spark_dstl.checkpoint import pins
+from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.storage import Storage
 from spark_dstl.commands import main
 from spark_dstl.errors import CannotPin, CheckpointNotFound, DstlError, PinTooLate, UnreadableStorage

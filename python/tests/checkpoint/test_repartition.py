@@ -10,7 +10,7 @@ from written_checkpoint import aged
 
 import spark_dstl
 from spark_dstl import CannotRepartition
-from spark_dstl.checkpoint import activity
+from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.convert.point import Offsets
 from spark_dstl.checkpoint.reading import read_entry
 from spark_dstl.checkpoint.repartition.entries import Note, commit_of, is_lock, lock_of, note_in, offsets_of

@@ -12,7 +12,7 @@ from written_checkpoint import Listed, WrittenCheckpoint, after_each_deletion, a
 
 import spark_dstl
 from spark_dstl import QuerySeemsToRun
-from spark_dstl.checkpoint import activity, rollback
+from spark_dstl.checkpoint.changing import activity, rollback
 from spark_dstl.checkpoint.repartition import repartition as module
 from spark_dstl.checkpoint.sparkfiles import OURS, PARTITIONS, PROVIDER
 from spark_dstl.checkpoint.verification import verify

@@ -11,7 +11,7 @@ from written_checkpoint import RUN, Held, Listed, Written, WrittenCheckpoint, af
 
 import spark_dstl
 from spark_dstl import CannotRollBack, DstlError, QuerySeemsToRun
-from spark_dstl.checkpoint import activity, leftovers, rollback
+from spark_dstl.checkpoint.changing import activity, leftovers, rollback
 from spark_dstl.checkpoint.verification import verify
 from spark_dstl.commands import console, main
 

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark_dstl.checkpoint.java.copy import LocalCopy, one_key
+from spark_dstl.checkpoint.following.copy import LocalCopy, one_key
 from spark_dstl.errors import InvalidKey, InvalidRequest, ResultTooLarge
 from spark_dstl.serving.metrics import Metrics
 from spark_dstl.serving.requests import MAX_BYTES, parse

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from written_checkpoint import WrittenCheckpoint, aged
 
-from spark_dstl.checkpoint import activity
+from spark_dstl.checkpoint.changing import activity
 from spark_dstl.commands import main
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -27,7 +27,7 @@ from written_checkpoint import WrittenCheckpoint, entry_id
 
 import spark_dstl
 from spark_dstl.commands import main
-from spark_dstl.commands.serve import _run
+from spark_dstl.commands.reading.serve import _run
 from spark_dstl.serving.requests import MAX_BYTES
 from spark_dstl.serving.server import Limits, StateServer
 

@@ -16,16 +16,17 @@ from typing import TYPE_CHECKING
 
 from spark_dstl.checkpoint import rows, sparkfiles, tables
 from spark_dstl.checkpoint.access import CheckpointAccess
+from spark_dstl.checkpoint.changing.leftovers import Leftovers, delete_leftovers, find_leftovers
+from spark_dstl.checkpoint.changing.rollback import Rollback, apply_rollback, plan_rollback
 from spark_dstl.checkpoint.convert.conversion import Conversion, convert, plan_conversion
 from spark_dstl.checkpoint.export.export import Exported, export
-from spark_dstl.checkpoint.follow import Followed, Position
+from spark_dstl.checkpoint.following.changes import Position
+from spark_dstl.checkpoint.following.follow import Followed
 from spark_dstl.checkpoint.java.gateway import JvmOptions, refuse_spark_without_readers
 from spark_dstl.checkpoint.java.state import Selection, StateReader
-from spark_dstl.checkpoint.leftovers import Leftovers, delete_leftovers, find_leftovers
 from spark_dstl.checkpoint.locate import StorageOptions, locate
 from spark_dstl.checkpoint.pins import RENEWED, HeldPin
 from spark_dstl.checkpoint.repartition.repartition import Repartition, plan_repartition, repartition
-from spark_dstl.checkpoint.rollback import Rollback, apply_rollback, plan_rollback
 from spark_dstl.checkpoint.storage import Progress, Storage, silent
 from spark_dstl.checkpoint.summary import Summary, summarize
 from spark_dstl.checkpoint.survey import entries_of, newest_of

@@ -5,22 +5,22 @@ from typing import Any
 
 import click
 
+from spark_dstl.commands.changing.convert import convert
+from spark_dstl.commands.changing.export import export
+from spark_dstl.commands.changing.gc import gc
+from spark_dstl.commands.changing.repartition import repartition
+from spark_dstl.commands.changing.rollback import rollback
 from spark_dstl.commands.config import config
 from spark_dstl.commands.console import failure
-from spark_dstl.commands.convert import convert
-from spark_dstl.commands.export import export
-from spark_dstl.commands.follow import follow
-from spark_dstl.commands.gc import gc
 from spark_dstl.commands.log import log
 from spark_dstl.commands.ls import ls
-from spark_dstl.commands.pin import pin, unpin
 from spark_dstl.commands.probe import probe
-from spark_dstl.commands.repartition import repartition
+from spark_dstl.commands.reading.follow import follow
+from spark_dstl.commands.reading.pin import pin, unpin
+from spark_dstl.commands.reading.serve import serve
+from spark_dstl.commands.reading.state import changes, diff, state
 from spark_dstl.commands.report import report
-from spark_dstl.commands.rollback import rollback
-from spark_dstl.commands.serve import serve
 from spark_dstl.commands.show import show
-from spark_dstl.commands.state import changes, diff, state
 from spark_dstl.commands.verify import verify
 from spark_dstl.commands.watch import watch
 from spark_dstl.version import __version__

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import flight
 
 from spark_dstl.checkpoint.checkpoint import Checkpoint
-from spark_dstl.checkpoint.follow import ChangedBatch
+from spark_dstl.checkpoint.following.changes import ChangedBatch
 from spark_dstl.errors import DstlError, HistoryChanged, InvalidKey, InvalidRequest, ResultTooLarge, UnreadableState
 from spark_dstl.serving.metrics import Metrics
 from spark_dstl.serving.reads import OpenReads

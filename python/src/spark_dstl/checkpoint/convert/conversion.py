@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from spark_dstl.checkpoint import activity
 from spark_dstl.checkpoint.access import CheckpointAccess
+from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.convert.point import Point, find_point
 from spark_dstl.checkpoint.convert.stores import (
     NamedStores,

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from spark_dstl.checkpoint import activity, sparkfiles
+from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.access import CheckpointAccess
+from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.export.target import Planned, Target, copies, of_bytes
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.locate import Place

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from spark_dstl.checkpoint import activity, sparkfiles
+from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.access import CheckpointAccess
+from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.convert.stores import NamedStores, refuse_old_spark
 from spark_dstl.checkpoint.repartition.entries import commit_of, lock_of, offsets_of
 from spark_dstl.checkpoint.repartition.plan import Plan, find_plan, state_bytes

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from functools import partial
 from itertools import pairwise
 
-from spark_dstl.checkpoint import leftovers, sparkfiles
+from spark_dstl.checkpoint import sparkfiles
+from spark_dstl.checkpoint.changing import leftovers
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.format.logfile import Log
 from spark_dstl.checkpoint.reading import read_data_file

@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from spark_dstl.checkpoint import activity, sparkfiles
+from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.access import CheckpointAccess
+from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.format.names import Store
 from spark_dstl.checkpoint.survey import Survey
 from spark_dstl.checkpoint.verification import content, metadata, objects, rebuild, snapshots

@@ -3,7 +3,7 @@ package sparkdstl.bench
 
 import java.util.SplittableRandom
 
-import sparkdstl.log.request.Latency
+import sparkdstl.log.runtime.Latency
 
 /**
  * Delays of requests to an object store: log-normal, with a tail of much longer ones.

@@ -3,6 +3,7 @@ package sparkdstl.log.request
 
 import sparkdstl.log.config.{LogOptions, RetryPolicy}
 import sparkdstl.log.metrics.Latencies
+import sparkdstl.log.runtime.Latency
 
 /**
  * The policy of hedges and retries. `none`: one attempt. `fixed`: another attempt `timeoutMillis` after the newest. `hedged`:

@@ -7,7 +7,7 @@ import scala.util.control.NonFatal
 
 import org.slf4j.LoggerFactory
 
-import sparkdstl.log.runtime.ProtocolRuntime
+import sparkdstl.log.runtime.{Latency, ProtocolRuntime}
 import sparkdstl.log.storage.Attempt
 
 /**

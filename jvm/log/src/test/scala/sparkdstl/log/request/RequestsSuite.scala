@@ -9,7 +9,7 @@ import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.log.config.RetryPolicy
-import sparkdstl.log.runtime.{Cancellable, ManualTimer, RandomSource, TestRuntime, Timer}
+import sparkdstl.log.runtime.{Cancellable, Latency, ManualTimer, RandomSource, TestRuntime, Timer}
 import sparkdstl.log.storage.{Attempt, OperationKind}
 
 /** When attempts of a request begin and are aborted. */

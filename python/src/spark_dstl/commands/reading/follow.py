@@ -13,12 +13,13 @@ from typing import Any
 import click
 
 from spark_dstl.checkpoint.checkpoint import Checkpoint
-from spark_dstl.checkpoint.follow import ChangedBatch, Followed, Position
+from spark_dstl.checkpoint.following.changes import ChangedBatch, Position
+from spark_dstl.checkpoint.following.follow import Followed
 from spark_dstl.checkpoint.java.state import Selection
 from spark_dstl.checkpoint.locate import PURPOSE
 from spark_dstl.commands.console.options import NUMBER, Location, located
 from spark_dstl.commands.console.printing import print_rows, write_rows
-from spark_dstl.commands.state import HELP, selecting
+from spark_dstl.commands.reading.state import HELP, selecting
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import DstlError
 

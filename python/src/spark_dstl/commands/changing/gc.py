@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import click
 
-from spark_dstl.checkpoint import activity
-from spark_dstl.checkpoint.leftovers import Leftovers
+from spark_dstl.checkpoint.changing import activity
+from spark_dstl.checkpoint.changing.leftovers import Leftovers
 from spark_dstl.commands.console.options import Location, located, report_option, stopped_option
 from spark_dstl.commands.console.printing import print_report, size
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package sparkdstl.log.request
-
-import sparkdstl.log.runtime.RandomSource
+package sparkdstl.log.runtime
 
 /** The log-normal distribution of the latencies of a storage, by its median and its 99th percentile, in milliseconds. */
 final case class Latency(median: Double, p99: Double) {

@@ -13,19 +13,18 @@ import time
 from collections import deque
 from collections.abc import Callable, Container, Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from spark_dstl.checkpoint.access import CheckpointAccess
-from spark_dstl.checkpoint.java.copy import LocalCopy, StateValue, age_of
-from spark_dstl.checkpoint.java.gateway import PURPOSE, refuse_spark_without_follower
+from spark_dstl.checkpoint.following.changes import ChangedBatch, Position, one_batch
+from spark_dstl.checkpoint.following.copy import LocalCopy, StateValue, age_of
+from spark_dstl.checkpoint.java.gateway import refuse_spark_without_follower
 from spark_dstl.checkpoint.java.state import Selection, StateReader
 from spark_dstl.checkpoint.pins import pin_if_possible
 from spark_dstl.checkpoint.reading import read_entry
 from spark_dstl.checkpoint.survey import entries_of, newest_of, no_entry
-from spark_dstl.dependencies import needed
 from spark_dstl.errors import (
     CannotPin,
     CheckpointNotFound,
@@ -49,44 +48,6 @@ _LOOKS_FOR_A_LIST = 40
 _REMEMBERED = 1000
 # How often the pin moves to the last batch.
 _MOVES = timedelta(minutes=1)
-
-
-@dataclass(frozen=True)
-class ChangedBatch:
-    """The changes of one committed batch."""
-
-    batch: int
-    """The number of the batch."""
-    committed_at: datetime | None
-    """When it was committed, by the storage's clock."""
-    entry: str
-    """The id of its commit entry: another after a rollback."""
-    run: str
-    """The run of the query that committed it."""
-    host: str
-    """The host of the driver of that run."""
-    is_new_run: bool
-    """Whether another run has committed the batch before."""
-    changes: pyarrow.RecordBatch
-    """The rows that changed, in the order of the changes in each store: `change_type` is update, append or delete."""
-    is_new_start: bool = False
-    """Whether batches before it were left out, because the follower has started anew."""
-
-    def rows(self) -> pyarrow.RecordBatch:
-        """Return the changes with the number of the batch in the first column."""
-        arrow = needed("pyarrow", PURPOSE)
-        number = arrow.array([self.batch] * self.changes.num_rows, arrow.int64())
-        return arrow.RecordBatch.from_arrays([number, *self.changes.columns], ["batch", *self.changes.schema.names])
-
-
-@dataclass(frozen=True)
-class Position:
-    """The place in the history of a query after a batch."""
-
-    batch: int
-    """The last followed batch."""
-    entry: str | None
-    """The id of its commit entry; None if the batch is not in the log."""
 
 
 class Followed:
@@ -284,7 +245,7 @@ class Followed:
         rows = self._reader.rows(lambda port, token: self._java.changes(entry, port, token), ExitStack()).read_all()
         is_new_run = self._run is not None and run != self._run
         return ChangedBatch(
-            batch, committed_at, entry.id(), run, entry.host(), is_new_run, _one_batch(rows), self._is_new_start
+            batch, committed_at, entry.id(), run, entry.host(), is_new_run, one_batch(rows), self._is_new_start
         )
 
     def _advance(self, batch: int, committed_at: datetime | None, entry: Any) -> None:
@@ -393,9 +354,3 @@ class Followed:
             f"{again}",
             last,
         )
-
-
-def _one_batch(rows: Any) -> Any:
-    arrow = needed("pyarrow", PURPOSE)
-    batches = rows.combine_chunks().to_batches()
-    return batches[0] if batches else arrow.RecordBatch.from_pylist([], schema=rows.schema)

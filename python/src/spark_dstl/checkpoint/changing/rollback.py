@@ -19,8 +19,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from spark_dstl.checkpoint import activity
 from spark_dstl.checkpoint.access import CheckpointAccess
+from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.format.names import number
 from spark_dstl.checkpoint.survey import Survey, entries_of
 from spark_dstl.checkpoint.verification.verify import rollback_obstacle, verify

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import click
 
-from spark_dstl.checkpoint import activity
-from spark_dstl.checkpoint.rollback import Rollback
+from spark_dstl.checkpoint.changing import activity
+from spark_dstl.checkpoint.changing.rollback import Rollback
 from spark_dstl.commands.console.options import NUMBER, Location, located, report_option, stopped_option
 from spark_dstl.commands.console.printing import print_report
 

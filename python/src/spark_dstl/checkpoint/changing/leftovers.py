@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from spark_dstl.checkpoint import activity
 from spark_dstl.checkpoint.access import CheckpointAccess
+from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.sparkfiles import json_object
 from spark_dstl.checkpoint.storage import Storage, StoredObject
