@@ -41,7 +41,7 @@ MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: help demo test test-all coverage bench bench-quick bench-driver bench-recovery bench-growth bench-inspect bench-realtime sim sim-fresh sim-flaws spec jar jars wheel release fmt lint lint-workflows lines counts check-newest-spark docs docs-site \
-	prometheus storage-tools test-storage storage-requests storage-faults storage-long-run clean venv spark \
+	prometheus storage-tools test-storage storage-requests storage-faults storage-long-run storage-followed storage-followers clean venv spark \
 	java python FORCE
 .DEFAULT_GOAL := help
 
@@ -166,6 +166,14 @@ storage-faults: wheel .venv/ready storage-tools ## inject faults of S3 and HDFS,
 storage-long-run: wheel .venv/ready storage-tools ## run a query on S3 and on HDFS for an hour each: nothing may grow; SECONDS=... for that time
 	@cd tests && SPARK_DSTL_TEST_LONG_RUN=$(or $(SECONDS),3600) SPARK_DSTL_TEST_RECORD=1 \
 	  SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python -m pytest storage/test_long_run.py
+
+storage-followers: wheel .venv/ready storage-tools ## kill a query on S3 and its follower at random moments for an hour: no change may be missing; SECONDS=... for that time
+	@cd tests && SPARK_DSTL_TEST_FOLLOWED=$(or $(SECONDS),3600) $(TEST_JARS) \
+	  ../$(VENV)/python -m pytest -s storage/test_followers.py $(TESTS)
+
+storage-followed: wheel .venv/ready storage-tools ## measure a query on S3 that is followed, beside itself alone: 20 minutes; SECONDS=... for half of it
+	@cd tests && SPARK_DSTL_TEST_DEADLINE=1800 PYTHONPATH=support:storage:../python/demo \
+	  SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python ../python/bench/storage_followers.py '$(SECONDS)'
 
 clean: ## remove everything that was built or fetched into this directory
 	rm -rf .build .venv target project/target project/project jvm/*/target $(SHIPPED_JARS) python/dist

@@ -16,6 +16,7 @@ COLOURS = {
     "direct": "#ff7f0e",
     "default": "#d62728",
     "empty": "#888888",
+    "empty-default": "#bcbcbc",
 }
 
 

@@ -23,8 +23,9 @@ from plan import FORMAT_VERSION, LABELS, SLOTS, Delays, spec_of
 from runner import Benchmark, Figures, Lines, Measurement, Report, Result
 
 OURS, STOCK = "dstl", ("direct", "default")
-# The baseline: a query without state, with the settings of spark-dstl.
-EMPTY = "empty"
+# The baselines: a query without state, with the settings of spark-dstl, and with stock Spark's.
+EMPTY, EMPTY_STOCK = "empty", "empty-default"
+AS_CONTENDER = {EMPTY: OURS, EMPTY_STOCK: "default"}
 CONTENDERS = (OURS, *STOCK, EMPTY)
 # Stores of a query in each partition: a join has two a side.
 STORES = {"join": 4}
@@ -83,7 +84,7 @@ class Case:
         """Return the batches before and after the newest snapshots; their sum is the same for every contender."""
         all_ = self.before + self.since
         since = self.stock_since if contender in STOCK and self.stock_since >= 0 else self.since
-        return (0, 0) if contender == EMPTY else (all_ - since, since)
+        return (0, 0) if contender in AS_CONTENDER else (all_ - since, since)
 
     def spec(self, contender: str, phase: str, root: Path) -> dict[str, Any]:
         """Return what the JVM reads."""
@@ -95,7 +96,7 @@ class Case:
             benchmark="recovery",
             phase=phase,
             workload="stateless" if is_stateless else self.workload,
-            contender=OURS if contender == EMPTY else contender,
+            contender=AS_CONTENDER.get(contender, contender),
             root=str(root),
             delays=replace(Delays(), network_bytes_per_second=self.network).spec(),
             stores=self.stores,
@@ -108,9 +109,10 @@ class Case:
         )
 
 
+WITH_BOTH = (*CONTENDERS, EMPTY_STOCK)
 FULL = [
-    Case("restart", "aggregation", 64, since=10),
-    Case("restart", "aggregation", 64, since=10, warm_session=True),
+    Case("restart", "aggregation", 64, since=10, contenders=WITH_BOTH),
+    Case("restart", "aggregation", 64, since=10, warm_session=True, contenders=WITH_BOTH),
     Case("restart", "join", 64, since=10),
     # Stock Spark takes a snapshot every ten versions: here at its best.
     Case("restart", "accounts", 16, since=600, stock_since=0, ticks=6),
@@ -128,7 +130,7 @@ QUICK = [
     Case("large-state", "wide", 4, since=5, repetitions=1, before=3, ticks=50, network=200_000_000, contenders=SOME),
 ]
 
-NAMES = {**LABELS, EMPTY: "spark-dstl, no state yet"}
+NAMES = {**LABELS, EMPTY: "spark-dstl, no state yet", EMPTY_STOCK: "stock, no state yet"}
 STATELESS = "no stores"
 HEADER = (
     "measurement",
@@ -203,7 +205,7 @@ class Recoveries:
             self.case.name,
             str(self.case.stores),
             self.label,
-            "-" if self.name == EMPTY else str(self.case.batches(self.name)[1]),
+            "-" if self.name in AS_CONTENDER else str(self.case.batches(self.name)[1]),
             f"{self.serial:g}" if self.serial is not None else "-",
             *(f"{value:,.0f}" for value in (self.median, min(self.millis), max(self.millis))),
             f"{self.usual:,.0f}" if self.usual else "-",
@@ -236,7 +238,8 @@ def remarks(contenders: dict[str, Recoveries]) -> list[str]:
     ours, empty, case = contenders[OURS], contenders[EMPTY], contenders[OURS].case
     stock = [contenders[name] for name in STOCK if name in contenders]
     lines = [f"{ours.median / other.median:.2f} times {other.label}" for other in stock]
-    lines.append(f"{ours.median - empty.median:+,.0f} ms over {empty.label}")
+    without_state = [contenders[name] for name in AS_CONTENDER if name in contenders]
+    lines += [f"{ours.median - of.median:+,.0f} ms over {of.label}" for of in without_state]
     lines += [
         f"with {of.label} {of.median - of.usual:+,.0f} ms over its usual batch"
         for of in contenders.values()
@@ -260,11 +263,17 @@ class Recovery(Benchmark):
     def options(self, parser: argparse.ArgumentParser) -> None:
         """Add the options of the cases."""
         parser.add_argument("--repetitions", type=int, help="recoveries of each contender")
+        parser.add_argument("--contenders", metavar="NAMES", help="only these, with commas; always with dstl and empty")
 
     def cases(self, options: argparse.Namespace) -> list[Case]:
         """Return the cases, with the options applied."""
+        wanted = {*options.contenders.split(","), OURS, EMPTY} if options.contenders else {*WITH_BOTH}
         return [
-            replace(case, repetitions=options.repetitions or case.repetitions)
+            replace(
+                case,
+                repetitions=options.repetitions or case.repetitions,
+                contenders=tuple(name for name in case.contenders if name in wanted),
+            )
             for case in (QUICK if options.quick else FULL)
         ]
 
@@ -279,7 +288,7 @@ class Recovery(Benchmark):
             run.process(name, case.spec(name, phase, root), master=master, keep=phase != "prepare")
 
         for name in case.contenders:
-            if name == EMPTY:
+            if name in AS_CONTENDER:
                 continue
             process(name, "prepare")
             (root / name).rename(prepared / name)
@@ -287,7 +296,7 @@ class Recovery(Benchmark):
             first = repetition % len(case.contenders)
             for name in case.contenders[first:] + case.contenders[:first]:
                 shutil.rmtree(root, ignore_errors=True)
-                if name != EMPTY:
+                if name not in AS_CONTENDER:
                     # Hard links: the delayed file system changes no file in place.
                     for copy in (name, *([f"{name}-copy"] if case.warm_session else [])):
                         shutil.copytree(prepared / name, root / copy, copy_function=os.link)

@@ -135,19 +135,28 @@ def test_the_tutorial_works_as_written(tmp_path: Path) -> None:
         page.waits_for("again.log")
         page.sees(page.types())
         page.sees(page.types())
+        page.sees(page.types())
+        (tmp_path / "look.py").write_text(page.next("python").text, encoding="utf-8")
+        page.sees(page.types())
         page.waits_for("again.log")
         page.types()
         page.waits_for("plain.log")
         page.sees(page.types())
         check_continuation(batches(tmp_path / "logged.log"), batches(tmp_path / "again.log"))
+        page.sees(page.types())
+        check_continuation(batches(tmp_path / "again.log"), batches(tmp_path / "once.log"))
+        page.types()
+        page.waits_for("fewer.log")
+        # A repartition is a batch of its own.
+        check_continuation(batches(tmp_path / "once.log"), batches(tmp_path / "fewer.log"), between=1)
         page.types()
         stock = changed(page.next("python").text, "options", "spark =", "spark.streams")
         (tmp_path / "stock.py").write_text(stock, encoding="utf-8")
         page.types()
         page.waits_for("stock.log")
-        check_continuation(batches(tmp_path / "again.log"), batches(tmp_path / "stock.log"))
+        check_continuation(batches(tmp_path / "fewer.log"), batches(tmp_path / "stock.log"))
         assert not page.left
-    for log in ("logged.log", "again.log", "plain.log"):
+    for log in ("logged.log", "again.log", "plain.log", "fewer.log"):
         said = (tmp_path / log).read_text(encoding="utf-8")
         assert said.count("simulate.slowStorage is set, which is for trials and not for production") == 1
     changelogs = {of: list((tmp_path / of / "state").rglob("*.changelog")) for of in ("logged", "plain", "exported")}
@@ -186,10 +195,10 @@ def batches(log: Path) -> list[tuple[int, int]]:
     ]
 
 
-def check_continuation(before: list[tuple[int, int]], after: list[tuple[int, int]]) -> None:
-    """Check that the first batch follows the last committed one, and that totals continue."""
+def check_continuation(before: list[tuple[int, int]], after: list[tuple[int, int]], between: int = 0) -> None:
+    """Check that the first batch follows the last committed one, with others between, and that totals continue."""
     last = dict(before)
     number, total = after[0]
-    assert number - 1 in last
-    assert total >= last[number - 1] > 0
+    assert number - between - 1 in last
+    assert total >= last[number - between - 1] > 0
     assert last.get(number, total) == total

@@ -67,12 +67,16 @@ class Rule:
 
 @dataclass(frozen=True)
 class Seen:
-    """A request: method, path with query, the status that the client got (0: none) and the fault that it met."""
+    """A request: method, path with query, the status that the client got (0: none) and the fault that it met.
+
+    `at` is the time of the answer, in seconds since the epoch.
+    """
 
     method: str
     target: str
     status: int
     fault: Fault | None
+    at: float = field(default_factory=time.time)
 
 
 @dataclass

@@ -117,13 +117,14 @@ class Ticks:
     """Counts and sums per key of the numbers from 0 on, `rows` of them in each batch, without an end."""
 
     rows: int = 60
+    keys: int = KEYS
 
     kind: ClassVar = "ticks"
     versions: ClassVar[list[int]] = []
 
     def write(self, directory: Path) -> None:
         directory.mkdir(parents=True)
-        (directory / "ticks.json").write_text(json.dumps({"rows": self.rows, "keys": KEYS}), encoding="utf-8")
+        (directory / "ticks.json").write_text(json.dumps({"rows": self.rows, "keys": self.keys}), encoding="utf-8")
 
     def result(self) -> Windows:
         raise NotImplementedError("the input has no end")
@@ -131,7 +132,7 @@ class Ticks:
     def after(self, batches: int) -> Windows:
         """The result after that many batches."""
         values = range(batches * self.rows)
-        of_keys = {key: [value for value in values if value % KEYS == key] for key in range(KEYS)}
+        of_keys = {key: [value for value in values if value % self.keys == key] for key in range(self.keys)}
         return {(0, f"key-{key}"): (len(of), sum(of)) for key, of in of_keys.items()}
 
 

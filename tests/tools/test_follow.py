@@ -176,6 +176,11 @@ def test_a_follower_that_falls_behind_fails_by_name(spark: SparkSession, tmp_pat
     with spark_dstl.follow(str(clicks.checkpoint)) as followed:
         clicks.resume(5)
         assert [one.batch for one in followed.changes(waits=False)] == [3, 4, 5, 6, 7], "they are pinned"
+        assert not (clicks.checkpoint / "offsets/4").exists()
+        with spark_dstl.follow(str(clicks.checkpoint), after=3) as late:
+            for one in late.changes(waits=False):
+                assert sorted(windows(one).values()) == sink(clicks, one.batch), "as the one before has pinned it"
+            assert late.position.batch == 7
         assert dstl("unpin", clicks.checkpoint, "--all").exit_code == 0
         clicks.resume()
         with pytest.raises(spark_dstl.FellBehind, match=r"batch 8 of .* was deleted before it was followed"):

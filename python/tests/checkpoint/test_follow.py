@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from imitated_java import following
+from imitated_java import Reader, following
 from written_checkpoint import WrittenCheckpoint, entry_id
 
 import spark_dstl
 from spark_dstl.checkpoint.following.changes import Position
 from spark_dstl.checkpoint.following.follow import Followed
+from spark_dstl.checkpoint.sparkfiles import PARTITIONS
 from spark_dstl.checkpoint.storage import Storage, StoredObject
 from spark_dstl.errors import CannotPin, CheckpointNotFound, FellBehind, HistoryChanged, UnreadableState
 
@@ -115,6 +116,42 @@ def test_a_follower_behind_what_spark_retains_keeps_its_pin(
     assert batches(followed) == [1, 2, 3]
     assert pinned(written) == [3]
     followed.close()
+
+
+def test_a_follower_from_a_batch_that_spark_does_not_retain_pins_the_newest(
+    written: WrittenCheckpoint, checkpoint: spark_dstl.Checkpoint
+) -> None:
+    for batch in range(3):
+        (written.root / f"offsets/{batch}").unlink()
+    followed, _ = following(checkpoint, 0)
+    assert pinned(written) == [3]
+    assert batches(followed) == [1, 2, 3]
+    followed.close()
+
+
+@pytest.mark.parametrize(("more", "is_used"), [(0, True), (1, False)])
+def test_settings_that_spark_has_deleted_are_those_of_a_newer_batch_with_as_many_partitions(
+    written: WrittenCheckpoint,
+    checkpoint: spark_dstl.Checkpoint,
+    monkeypatch: pytest.MonkeyPatch,
+    more: int,
+    is_used: bool,
+) -> None:
+    newer = {"conf": {PARTITIONS: str(written.partitions + more)}}
+    asked = []
+
+    def batch(_: Reader, number: int, otherwise: dict[str, Any]) -> int:
+        asked.append(otherwise)
+        return number
+
+    monkeypatch.setattr(Reader, "settings", lambda _, batch: newer if batch == 3 else {})
+    monkeypatch.setattr(Reader, "batch", batch)
+    (written.root / "offsets/0").unlink()
+    for after in (-1, 0):
+        followed, _ = following(checkpoint, after)
+        batches(followed)
+        followed.close()
+    assert asked == [newer if is_used else {}] * 2
 
 
 def test_a_rollback_ends_following(written: WrittenCheckpoint, checkpoint: spark_dstl.Checkpoint) -> None:

@@ -23,7 +23,8 @@ from spark_dstl.checkpoint.following.copy import LocalCopy, StateValue, age_of
 from spark_dstl.checkpoint.java.gateway import refuse_spark_without_follower
 from spark_dstl.checkpoint.java.state import Selection, StateReader
 from spark_dstl.checkpoint.pins import pin_if_possible
-from spark_dstl.checkpoint.reading import read_entry
+from spark_dstl.checkpoint.reading import LoadedEntry, read_entry
+from spark_dstl.checkpoint.sparkfiles import partitions_in
 from spark_dstl.checkpoint.survey import entries_of, newest_of, no_entry
 from spark_dstl.errors import (
     CannotPin,
@@ -78,10 +79,13 @@ class Followed:
         self._selection = reader.selection(selection)
         self._java = reader.tool("StateFollower")
         batch = after.batch if isinstance(after, Position) else after
-        self._pin = pin_if_possible(checkpoint, None if batch is None else max(batch, 0))
+        # Spark may retain later batches alone: what a follower that died has left to do is kept by its pin for a while.
+        self._pin = pin_if_possible(checkpoint, max(batch, 0)) if batch is not None else None
+        if self._pin is None:
+            self._pin = pin_if_possible(checkpoint, None)
         self._pinned_at = clock()
         self._opened: str | None = None
-        # Spark may have deleted those of a pinned batch.
+        # For batches whose own Spark has deleted.
         self._settings: dict[str, Any] = {}
         self._known: deque[Position] = deque(maxlen=_REMEMBERED)
         self._starts_anew = copies if starts_anew is None else starts_anew
@@ -193,14 +197,27 @@ class Followed:
         storage = self._checkpoint.storage
         if batch is None:
             batch = newest_of(entries_of(storage), storage)
+        entry = read_entry(storage, max(batch, 0))
+        self._settings = self._settings_of(entry) if entry else {}
         if batch < 0:
             return Position(-1, None), None
-        entry = read_entry(storage, batch)
         if entry is None:
             raise no_entry(storage, batch)
-        self._settings = self._reader.settings(batch)
         index = entry.index
         return Position(batch, index.entry if index else None), index.writer.run if index else None
+
+    def _settings_of(self, entry: LoadedEntry) -> dict[str, Any]:
+        """Return the settings of a batch, else of a newer one if the batch has as many partitions; else none.
+
+        Spark keeps all other settings on which the form of the state depends.
+        """
+        found = self._reader.settings(entry.batch)
+        if found or entry.index is None:
+            return found
+        storage = self._checkpoint.storage
+        newer = self._reader.settings(self._pin.batch if self._pin else newest_of(entries_of(storage), storage))
+        partitions = max((segment.store.partition for segment in entry.index.segments), default=-1) + 1
+        return newer if partitions_in(newer) == partitions else {}
 
     def _steps(self, until: int | None, waits: bool) -> Iterator[tuple[int, datetime | None, Any]]:
         """Yield the number, time and entry of each next batch."""

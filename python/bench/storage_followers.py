@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures a query on an S3 server while it is followed: its batches, the age of what followers have, and requests.
+
+`make storage-followed` runs it. A query of 64 partitions and 100,000 keys runs two batches a second, for a while alone
+and for a while with two `dstl follow` and a `dstl serve` that is asked for keys. Each change of each batch is then
+compared with what the query has sent to its sink. All processes share the machine; those of followers have the lowest
+priority, as if they were elsewhere.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from pyarrow import flight
+from rich.progress import Progress
+
+from driver_process import Driver, start_driver
+from harness import Run
+from programs import connector
+from s3 import environment, on_s3
+from scenarios import Ticks
+from servers import versitygw
+from settings import log_confs
+from test_followers import changes, sink
+from wire import Seen, wire
+
+PARTITIONS, KEYS, ROWS = 64, 100_000, 2000
+INTERVAL = "500 milliseconds"
+# All keys have been seen, and the code of batches is compiled.
+WARM_UP = 60
+LOOKUPS_A_SECOND = 50
+LEAST_PRIORITY = ("nice", "-n", "19")
+DSTL = (*LEAST_PRIORITY, sys.executable, "-m", "spark_dstl")
+
+
+def main() -> None:
+    """Measure for that many seconds with followers, and half of it before and after without."""
+    seconds = int(sys.argv[1] or 600)
+    confs = {**log_confs(), "spark.sql.shuffle.partitions": str(PARTITIONS)}
+    with ExitStack() as kept:
+        work = Path(kept.enter_context(tempfile.TemporaryDirectory(prefix="dstl-followed-")))
+        server = kept.enter_context(versitygw(work / "server"))
+        direct, theirs = (kept.enter_context(wire(server.port)) for _ in range(2))
+        run = on_s3(work, server, Ticks(ROWS, KEYS), confs=confs, address=direct.address)
+        run.interval = INTERVAL
+        # One at a time.
+        progress = kept.enter_context(Progress())
+        driver = kept.enter_context(run.start())
+        driver.wait_until(lambda: run.queries[0].written() >= WARM_UP, f"{WARM_UP} batches")
+        phases = []
+
+        def phase(name: str, length: float, meanwhile: Callable[[], None] = lambda: None) -> None:
+            task = progress.add_task(name, total=length)
+            began = time.time()
+            while (passed := time.time() - began) < length:
+                progress.update(task, completed=passed)
+                meanwhile()
+                driver.wait_until(lambda: time.time() - began > passed + 1 / LOOKUPS_A_SECOND, "time to pass")
+            phases.append((name, began, time.time()))
+
+        phase("alone", seconds / 2)
+        taken: list[float] = []
+        with following(run, work, theirs.address) as (directories, look):
+            before = len(theirs.seen)
+            phase("followed", seconds, lambda: taken.append(look()))
+            asked = theirs.seen[before:]
+            newest = max(run.committed(run.queries[0]))
+            for directory in directories:
+                driver.wait_until(lambda: file_of(directory, newest).exists(), "the newest batch")  # noqa: B023
+        phase("alone again", seconds / 2)
+        driver.kill()
+        compared = sum(compare(run, directory) for directory in directories)
+        report(phases, direct.seen, asked, directories, taken, compared)
+
+
+@contextmanager
+def following(run: Run, work: Path, address: str) -> Iterator[tuple[list[Path], Callable[[], float]]]:
+    """Start three followers: the directories of two, and a function that times a lookup in the copy of the third."""
+    (query,) = run.queries
+    access = ["--jars", ",".join(map(str, connector()))]
+    directories = [work / f"followed-{number}" for number in range(2)]
+    with ExitStack() as kept:
+        for to in directories:
+            command = [*DSTL, "follow", query.checkpoint, "--to", str(to), "--format", "jsonl", *access]
+            follower = kept.enter_context(start_driver(command, environment(address), work, to.name))
+            wait_for(follower, to)
+        serve = [*DSTL, "serve", query.checkpoint, "--port", "0", "--output", "json", *access]
+        serving = kept.enter_context(
+            subprocess.Popen(serve, env={**os.environ, **environment(address)}, stdout=subprocess.PIPE, text=True)
+        )
+        kept.callback(serving.kill)
+        assert serving.stdout is not None
+        facts = json.loads("".join(iter(serving.stdout.readline, "}\n")) + "}")
+        client = kept.enter_context(flight.connect(facts["location"]))
+        chance = random.Random(1)
+
+        def look() -> float:
+            key = f"key-{chance.randrange(KEYS)}"
+            began = time.perf_counter()
+            (found,) = client.do_get(flight.Ticket(json.dumps({"command": "get", "key": key}))).read_all().to_pylist()
+            if found["value"] is None:
+                raise RuntimeError(f"{key} was not found as of batch {found['batch']}")
+            return time.perf_counter() - began
+
+        yield directories, look
+
+
+def wait_for(follower: Driver, to: Path) -> None:
+    """Wait until a follower has written its first batch."""
+    follower.wait_until(lambda: (to / "cursor.json").exists(), "the first batch")
+
+
+def file_of(directory: Path, batch: int) -> Path:
+    """Return the file of a batch."""
+    return directory / f"{batch:010d}.jsonl"
+
+
+def compare(run: Run, directory: Path) -> int:
+    """Compare each followed batch with the sink; return how many there are, without a gap."""
+    files = sorted(directory.glob("*.jsonl"))
+    numbers = [int(file.stem) for file in files]
+    if numbers != list(range(numbers[0], numbers[-1] + 1)):
+        raise RuntimeError(f"{directory} misses batches: {numbers}")
+    for number, file in zip(numbers, files, strict=True):
+        if changes(file) != sink(run.queries[0].output / f"{number}.json"):
+            raise RuntimeError(f"{file} is not what batch {number} has sent to the sink")
+    return len(files)
+
+
+def committed(seen: Iterable[Seen]) -> dict[int, float]:
+    """Return when each commit entry was written."""
+    found = {}
+    for one in seen:
+        entry = re.search(r"/commits/(\d+)$", one.target)
+        if one.method == "PUT" and one.status == 200 and entry:
+            found[int(entry[1])] = one.at
+    return found
+
+
+def report(
+    phases: Sequence[tuple[str, float, float]],
+    of_query: Sequence[Seen],
+    of_followers: Sequence[Seen],
+    directories: Sequence[Path],
+    lookups: Sequence[float],
+    compared: int,
+) -> None:
+    """Print the tables of docs/results."""
+    times = committed(of_query)
+    print("| query | batches | requests a batch | from one commit to the next, ms: p50 | p90 | p99 |")
+    print("|---|---|---|---|---|---|")
+    for name, began, ended in phases:
+        at = [time for time in times.values() if began <= time < ended]
+        requests = sum(began <= one.at < ended for one in of_query) / len(at)
+        print(f"| {name} | {len(at)} | {requests:.2f} | {of_100([b - a for a, b in itertools.pairwise(at)])} |")
+    _, began, ended = phases[1]
+    batches = [number for number, at in times.items() if began <= at < ended]
+    ages = [
+        file_of(directory, batch).stat().st_mtime - times[batch]
+        for directory in directories
+        for batch in batches
+        if file_of(directory, batch).exists()
+    ]
+    methods = {method: sum(one.method == method for one in of_followers) for method in ("GET", "HEAD", "PUT", "DELETE")}
+    followers = len(directories) + 1
+    shares = ", ".join(f"{count / len(batches) / followers:.2f} {method}" for method, count in methods.items())
+    print(f"\nAge of a batch in a follower's file, ms, p50 | p90 | p99: {of_100(ages)}")
+    print(f"Lookups while batches are applied, ms, p50 | p90 | p99: {of_100(lookups)} ({len(lookups)})")
+    print(f"Requests of a follower for each batch: {shares}")
+    print(f"{compared} batches of {len(directories)} followers are what the sink has")
+
+
+def of_100(seconds: Sequence[float]) -> str:
+    """Return percentiles in ms, as cells."""
+    cuts: list[Any] = statistics.quantiles(seconds, n=100)
+    return " | ".join(f"{cuts[percent - 1] * 1000:,.1f}" for percent in (50, 90, 99))
+
+
+if __name__ == "__main__":
+    main()
