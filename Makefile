@@ -171,7 +171,7 @@ storage-followers: wheel .venv/ready storage-tools ## kill a query on S3 and its
 	@cd tests && SPARK_DSTL_TEST_FOLLOWED=$(or $(SECONDS),3600) $(TEST_JARS) \
 	  ../$(VENV)/python -m pytest -s storage/test_followers.py $(TESTS)
 
-storage-followed: wheel .venv/ready storage-tools ## measure a query on S3 that is followed, beside itself alone: 20 minutes; SECONDS=... for half of it
+storage-followed: wheel .venv/ready storage-tools ## measure a query on S3 that is followed, beside itself alone: 15 minutes; SECONDS=... for the time with followers
 	@cd tests && SPARK_DSTL_TEST_DEADLINE=1800 PYTHONPATH=support:storage:../python/demo \
 	  SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python ../python/bench/storage_followers.py '$(SECONDS)'
 

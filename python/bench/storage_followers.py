@@ -37,17 +37,17 @@ from settings import log_confs
 from test_followers import changes, sink
 from wire import Seen, wire
 
-PARTITIONS, KEYS, ROWS = 64, 100_000, 2000
+PARTITIONS, KEYS, ROWS = 64, 100_000, 1000
 INTERVAL = "500 milliseconds"
 # All keys have been seen, and the code of batches is compiled.
-WARM_UP = 60
+WARM_UP = 120
 LOOKUPS_A_SECOND = 50
 LEAST_PRIORITY = ("nice", "-n", "19")
 DSTL = (*LEAST_PRIORITY, sys.executable, "-m", "spark_dstl")
 
 
 def main() -> None:
-    """Measure for that many seconds with followers, and half of it before and after without."""
+    """Measure for that many seconds with followers, and a fifth of it before and after without."""
     seconds = int(sys.argv[1] or 600)
     confs = {**log_confs(), "spark.sql.shuffle.partitions": str(PARTITIONS)}
     with ExitStack() as kept:
@@ -71,7 +71,7 @@ def main() -> None:
                 driver.wait_until(lambda: time.time() - began > passed + 1 / LOOKUPS_A_SECOND, "time to pass")
             phases.append((name, began, time.time()))
 
-        phase("alone", seconds / 2)
+        phase("alone", seconds / 5)
         taken: list[float] = []
         with following(run, work, theirs.address) as (directories, look):
             before = len(theirs.seen)
@@ -80,7 +80,7 @@ def main() -> None:
             newest = max(run.committed(run.queries[0]))
             for directory in directories:
                 driver.wait_until(lambda: file_of(directory, newest).exists(), "the newest batch")  # noqa: B023
-        phase("alone again", seconds / 2)
+        phase("alone again", seconds / 5)
         driver.kill()
         compared = sum(compare(run, directory) for directory in directories)
         report(phases, direct.seen, asked, directories, taken, compared)

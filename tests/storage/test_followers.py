@@ -17,14 +17,16 @@ from pathlib import Path
 
 import pytest
 
+import spark_dstl
 from driver_process import Driver, start_driver
 from harness import Query
 from programs import connector
 from random_kills import seeds
 from s3 import environment, on_s3
-from scenarios import Ticks
+from scenarios import Aggregation, Ticks
 from servers import versitygw
 from settings import dstl, log_confs
+from spark_dstl import JvmOptions
 from wire import wire
 
 FOLLOWED = "SPARK_DSTL_TEST_FOLLOWED"
@@ -51,7 +53,7 @@ def changes(path: Path) -> Counter[tuple[str, int, int]]:
     """The key, count and sum of each change in a file of the command."""
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     assert all(row["change_type"] == "update" for row in rows), path
-    return Counter((row["key"]["key"], *row["value"].values()) for row in rows)
+    return Counter((*row["key"].values(), *row["value"].values()) for row in rows)
 
 
 def sink(path: Path) -> Counter[tuple[str, int, int]]:
@@ -112,3 +114,26 @@ def test_a_killed_follower_of_a_killed_query_misses_and_repeats_nothing(tmp_path
         assert changes(to / name) == sink(of), (name, kills)
     print(f"{newest + 1} batches followed over {dict(kills)} kills, seed {seed}")
     assert min(kills.values()) > 0, kills
+
+
+def test_a_batch_takes_two_requests_and_a_look_in_vain_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with versitygw(tmp_path / "server") as server, wire(server.port) as between:
+        run = on_s3(tmp_path, server, Aggregation.generate(3))
+        with run.start() as driver:
+            driver.succeed()
+        for name, value in environment(between.address).items():
+            monkeypatch.setenv(name, value)
+        jvm = JvmOptions(jars=tuple(map(str, connector())))
+        with (
+            spark_dstl.open(run.queries[0].checkpoint, jvm=jvm) as checkpoint,
+            checkpoint.follow(0) as followed,
+        ):
+            batches = followed.changes()
+            # With the schemas, which are read once for a run.
+            next(batches)
+            between.begin([])
+            next(batches)
+            assert [(seen.method, seen.status) for seen in between.seen] == [("HEAD", 200), ("GET", 206)]
+            between.begin([])
+            assert checkpoint.storage.look("commits/9") is None
+            assert [(seen.method, seen.status) for seen in between.seen] == [("HEAD", 404)]

@@ -214,9 +214,7 @@ class _Handler(BaseHTTPRequestHandler):
             super().finish()
 
     def _handle(self) -> None:
-        if "chunked" in self.headers.get("Transfer-Encoding", ""):
-            raise NotImplementedError(f"{self.command} {self.path} has no content length")
-        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        body = self._chunks() if self._is_chunked else self.rfile.read(int(self.headers.get("Content-Length", "0")))
         rule = self.wire.fault(self.command, self.path)
         fault = None if rule is None else rule.fault
         if rule is not None and fault is Fault.HELD:
@@ -227,6 +225,24 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(fault)
         else:
             self._pass_on(body, fault)
+
+    @property
+    def _is_chunked(self) -> bool:
+        return "chunked" in self.headers.get("Transfer-Encoding", "")
+
+    def _chunks(self) -> bytes:
+        """Read a body of chunks, and leave them as they are: see RFC 9112, section 7.1."""
+        read = []
+        while True:
+            read.append(self.rfile.readline())
+            length = int(read[-1].partition(b";")[0], 16)
+            if length == 0:
+                break
+            read.append(self.rfile.read(length + 2))
+        # Trailers, up to an empty line.
+        while read[-1] not in (b"\r\n", b""):
+            read.append(self.rfile.readline())
+        return b"".join(read)
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _handle  # noqa: N815
 
@@ -256,7 +272,9 @@ class _Handler(BaseHTTPRequestHandler):
             for name, value in self.headers.items():
                 if name.lower() not in HOP_BY_HOP:
                     self._upstream.putheader(name, value)
-            if body or self.command in ("PUT", "POST"):
+            if self._is_chunked:
+                self._upstream.putheader("Transfer-Encoding", "chunked")
+            elif body or self.command in ("PUT", "POST"):
                 self._upstream.putheader("Content-Length", str(len(body)))
             self._upstream.endheaders(body or None)
             answer = self._upstream.getresponse()

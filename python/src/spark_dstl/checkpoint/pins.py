@@ -193,9 +193,11 @@ def pin_if_possible(checkpoint: CheckpointAccess, batch: int | None) -> HeldPin 
     """Pin a batch, by default the newest; None without the permission, or if there is nothing to pin."""
     try:
         return HeldPin(checkpoint, batch, RENEWED)
-    except (CannotPin, UnreadableStorage, CheckpointNotFound) as error:
+    except (CannotPin, CheckpointNotFound) as error:
         _logger.debug("%s is read without a pin: %s", checkpoint.path, error)
-        return None
+    except UnreadableStorage as error:
+        _logger.warning("%s is read without a pin, so its query may delete what is read: %s", checkpoint.path, error)
+    return None
 
 
 @contextmanager

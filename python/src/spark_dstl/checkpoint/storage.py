@@ -114,7 +114,10 @@ class Storage:
         return None if found is None else found.size
 
     def look(self, name: str) -> StoredObject | None:
-        """Return an object's size and time; None if it is missing."""
+        """Return an object's size and time; None if it is missing. One request on S3."""
+        if self.place.files.type_name == "s3":
+            # pyarrow asks for a directory of the name as well, unless the object is opened.
+            return self._open(name, lambda file, size: StoredObject(name, size, _modified(file)))
         with self._errors(name, "looked at"):
             info = self.place.files.get_file_info(self._path(name))
         return StoredObject(name, int(info.size), info.mtime) if info.is_file else None
@@ -164,6 +167,12 @@ class Storage:
                 f"{self.shown(name)} could not be {done}: {error}. Check the path, the permission to list and read "
                 "there, and that storage can be reached"
             ) from error
+
+
+def _modified(file: Any) -> datetime | None:
+    """Return the time of an open object of S3."""
+    time = file.metadata().get("Last-Modified")
+    return datetime.fromisoformat(time.decode().replace("Z", "+00:00")) if time else None
 
 
 def _read(file: Any, offset: int, length: int) -> bytes:
