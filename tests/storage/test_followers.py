@@ -13,6 +13,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -41,11 +42,10 @@ CONFS = {
 }
 
 
-def start_follower(query: Query, work: Path, to: Path, address: str, number: int) -> Driver:
-    """Start the command, as a user would again and again: with `--from` until there is a cursor."""
+def start_follower(query: Query, work: Path, to: Path, address: str, number: int, *options: str) -> Driver:
+    """Start the command, which continues after its cursor."""
     command = [sys.executable, "-m", "spark_dstl", "follow", query.checkpoint, "--to", str(to), "--format", "jsonl"]
-    command += ["--jars", ",".join(map(str, connector()))]
-    command += [] if (to / "cursor.json").exists() else ["--from", "0"]
+    command += ["--jars", ",".join(map(str, connector())), *options]
     return start_driver(command, environment(address), work, f"follower-{number}")
 
 
@@ -73,22 +73,31 @@ def wait_for(running: Mapping[str, Driver], holds: Callable[[], bool], what: str
 
 @pytest.mark.timeout(SECONDS + 900)
 @pytest.mark.parametrize("seed", seeds(), ids=lambda seed: f"seed-{seed}")
-def test_a_killed_follower_of_a_killed_query_misses_and_repeats_nothing(tmp_path: Path, seed: int) -> None:
+def test_a_killed_follower_of_a_killed_query_misses_and_repeats_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
     chance = random.Random(seed)
     to = tmp_path / "changes"
+    cursor = to / "cursor.json"
     kills: Counter[str] = Counter()
     with versitygw(tmp_path / "server") as server, wire(server.port) as between:
         run = on_s3(tmp_path, server, Ticks(), confs=CONFS, address=between.address)
         run.interval = "100 milliseconds"
         (query,) = run.queries
+        for name, value in environment(between.address).items():
+            monkeypatch.setenv(name, value)
+        follower = partial(start_follower, query, tmp_path, to, between.address)
         starts: dict[str, Callable[[], Driver]] = {
             "query": run.start,
-            "follower": lambda: start_follower(query, tmp_path, to, between.address, kills["follower"]),
+            "follower": lambda: follower(kills["follower"]),
         }
         running: dict[str, Driver] = {"query": run.start()}
         try:
             wait_for(running, lambda: 0 in run.committed(query), "the first commit")
-            running["follower"] = starts["follower"]()
+            with spark_dstl.open(query.checkpoint) as checkpoint, checkpoint.pin() as pin:
+                first = pin.batch
+                running["follower"] = follower(0, "--from", str(first))
+                wait_for(running, cursor.exists, "the first batch")
             ends = time.monotonic() + SECONDS
             while time.monotonic() < ends:
                 moment = len(between.seen) + chance.randrange(1, REQUESTS_APART)
@@ -101,18 +110,17 @@ def test_a_killed_follower_of_a_killed_query_misses_and_repeats_nothing(tmp_path
             newest = max(run.committed(query))
 
             def has_all() -> bool:
-                cursor = to / "cursor.json"
-                return cursor.exists() and json.loads(cursor.read_text(encoding="utf-8"))["batch"] == newest
+                return bool(json.loads(cursor.read_text(encoding="utf-8"))["batch"] == newest)
 
             wait_for(running, has_all, f"the changes of batch {newest}; {kills} with seed {seed}")
         finally:
             for driver in running.values():
                 driver.kill()
-    names = {f"{batch:010d}.jsonl": query.output / f"{batch}.json" for batch in range(newest + 1)}
+    names = {f"{batch:010d}.jsonl": query.output / f"{batch}.json" for batch in range(first, newest + 1)}
     assert {path.name for path in to.glob("*.jsonl")} == set(names), kills
     for name, of in names.items():
         assert changes(to / name) == sink(of), (name, kills)
-    print(f"{newest + 1} batches followed over {dict(kills)} kills, seed {seed}")
+    print(f"{len(names)} batches followed over {dict(kills)} kills, seed {seed}")
     assert min(kills.values()) > 0, kills
 
 

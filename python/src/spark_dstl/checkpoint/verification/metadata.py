@@ -29,8 +29,9 @@ def check_state(look: Look) -> str | None:
     """Check the metadata of operators and the schemas of stores; return why no batch can be continued from."""
     state = look.survey.state
     if not state and look.survey.stores:
-        look.damage("state", "it is missing or empty")
-        return _needed("state")
+        # The log names no operators: which they are is known to the query alone.
+        look.damage("state", "it is missing or empty. A start creates it, but not the schemas of stateful processors")
+        return "state is missing, and Spark does not start stateful processors without it"
     obstacles: list[str] = []
     schemas: dict[str, str] = {}
     for pattern, is_sound in ((_OPERATOR, sparkfiles.is_operator), (_SCHEMA, _is_schema)):

@@ -109,6 +109,16 @@ class CopiedCheckpointSuite extends QuerySuite with Patience {
     assert(StoredStateShims.read(reader(None), checkpoint.toString, Map.empty).size == Keys)
   }
 
+  test("a query without its directory of states continues with the log") {
+    run(1)
+    val files = Files.walk(checkpoint.resolve("state"))
+    try files.iterator.asScala.toVector.sortBy(-_.getNameCount).foreach(Files.delete)
+    finally files.close()
+    run(2)
+    assert(rows("after2") == (0 until Keys).map(key => s"[$key,2]").toSet)
+    assert(partitions == all)
+  }
+
   test("a start that cannot create the directories commits its batches") {
     copied()
     ReadOnlyFileSystem.refuses = true

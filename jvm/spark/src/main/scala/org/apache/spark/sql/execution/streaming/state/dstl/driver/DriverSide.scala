@@ -193,8 +193,7 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     hasBegun.set(true)
     reads.claimed(begun)
     finished.foreach(known.changed)
-    new PartitionDirectories(checkpoint, resources).restore(coordinator.stores).failed
-      .foreach(error => logWarning(error.getMessage))(runtime.executor)
+    restoreDirectories(checkpoint, coordinator.stores, reads)
     QueryShims.noteRun(context, run)
     val made = new DrivenRun(coordinator, reports, storage, Thread.currentThread(), known, mayOverlap(options))
     synchronized(driven.put(root.toString, made)): Unit
@@ -209,6 +208,16 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
         s"Each request for a file of $root is delayed, half of them for more than ${options.simulatedSlownessMs} ms: " +
           s"${LogOptions.Prefix}${LogOptions.SimulateSlowStorage.key} is set, which is for trials and not for production"
       )
+  }
+
+  /** Waits for it if there is no directory of states at all: Spark then fails, although the log has all states. */
+  private def restoreDirectories(checkpoint: Checkpoint, stores: Set[String], reads: StartReads): Unit = {
+    implicit val executor: ExecutionContext = resources.runtime.executor
+    val restored = new PartitionDirectories(checkpoint, resources).restore(stores)
+      .recover { case NonFatal(error) => logWarning(error.getMessage) }
+    if (stores.nonEmpty) resources.waiting.on(reads.haveState.flatMap { haveState =>
+      if (haveState) Future.unit else restored.map(_ => reads.forgetState())
+    })
   }
 
   /** Writes the offsets of a repartition that was interrupted after its commit entry, which has them; returns their file. */

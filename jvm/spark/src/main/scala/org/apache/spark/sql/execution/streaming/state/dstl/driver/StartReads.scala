@@ -2,6 +2,7 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.driver
 
 import scala.concurrent.{ExecutionContext, Future}
+import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.{FileStatus, Path}
 
@@ -55,6 +56,12 @@ private[driver] final class StartReads(root: Path, files: CheckpointFiles, known
     if (DriverReadsSchemas) begun.coordinator.stores.filter(_.split('/')(1) == "0")
       .foreach(store => content(new Path(state, s"$store/_metadata/schema")))
   }
+
+  /** Whether the directory of states is there, according to the listing of `begin`, or that is not known. */
+  def haveState: Future[Boolean] = listing(state).map(_.nonEmpty).recover { case NonFatal(_) => true }
+
+  /** Forgets the listings of the directory of states. */
+  def forgetState(): Unit = known.changed(new Path(state, "any"))
 
   private def status(of: StoredObject): FileStatus = new FileStatus(of.length, false, 1, 0, 0L, of.path)
 
