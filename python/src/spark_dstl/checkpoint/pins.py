@@ -189,14 +189,19 @@ class HeldPin:
                 _logger.warning("The pin of batch %s was not renewed, which is tried again: %s", self.batch, error)
 
 
-def pin_if_possible(checkpoint: CheckpointAccess, batch: int | None) -> HeldPin | None:
-    """Pin a batch, by default the newest; None without the permission, or if there is nothing to pin."""
-    try:
-        return HeldPin(checkpoint, batch, RENEWED)
-    except (CannotPin, CheckpointNotFound) as error:
-        _logger.debug("%s is read without a pin: %s", checkpoint.path, error)
-    except UnreadableStorage as error:
-        _logger.warning("%s is read without a pin, so its query may delete what is read: %s", checkpoint.path, error)
+def pin_if_possible(checkpoint: CheckpointAccess, *batches: int | None) -> HeldPin | None:
+    """Pin the first of these batches that can be pinned, None being the newest.
+
+    None without the permission, or if there is nothing to pin.
+    """
+    for batch in batches:
+        try:
+            return HeldPin(checkpoint, batch, RENEWED)
+        except (CannotPin, CheckpointNotFound) as error:
+            _logger.debug("%s is read without a pin of batch %s: %s", checkpoint.path, batch, error)
+        except UnreadableStorage as error:
+            _logger.warning("%s is read without a pin: its query may delete what is read. %s", checkpoint.path, error)
+            break
     return None
 
 

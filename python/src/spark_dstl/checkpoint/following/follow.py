@@ -80,9 +80,7 @@ class Followed:
         self._java = reader.tool("StateFollower")
         batch = after.batch if isinstance(after, Position) else after
         # Spark may retain later batches alone: what a follower that died has left to do is kept by its pin for a while.
-        self._pin = pin_if_possible(checkpoint, max(batch, 0)) if batch is not None else None
-        if self._pin is None:
-            self._pin = pin_if_possible(checkpoint, None)
+        self._pin = pin_if_possible(checkpoint, *([] if batch is None else [max(batch, 0)]), None)
         self._pinned_at = clock()
         self._opened: str | None = None
         # For batches whose own Spark has deleted.
