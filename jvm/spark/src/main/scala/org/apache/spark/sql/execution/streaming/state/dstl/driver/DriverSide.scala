@@ -21,9 +21,9 @@ import sparkdstl.log.coordinator.retention.Deleter
 import sparkdstl.log.error.{LogErrors, LostObjectException}
 import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.format.{CommitEntry, QueryLocation}
-import sparkdstl.log.read.{EntryReader, KnownFiles, WayBack}
+import sparkdstl.log.read.{EntryReader, WayBack}
 import sparkdstl.log.request.QueryStorage
-import sparkdstl.log.storage.HadoopLogStorage
+import sparkdstl.log.storage.{HadoopLogStorage, KnownFiles}
 import sparkdstl.log.storage.StorageOperation.Read
 import sparkdstl.log.transport.{FromDriver, RunId, ToDriver}
 
@@ -210,14 +210,15 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
       )
   }
 
-  /** Waits for it if there is no directory of states at all: Spark then fails, although the log has all states. */
+  /**
+   * Creates the missing directories of these stores' partitions, in the background unless there is no directory of states at
+   * all: Spark fails without it, although the log has all states.
+   */
   private def restoreDirectories(checkpoint: Checkpoint, stores: Set[String], reads: StartReads): Unit = {
-    implicit val executor: ExecutionContext = resources.runtime.executor
-    val restored = new PartitionDirectories(checkpoint, resources).restore(stores)
-      .recover { case NonFatal(error) => logWarning(error.getMessage) }
-    if (stores.nonEmpty) resources.waiting.on(reads.haveState.flatMap { haveState =>
-      if (haveState) Future.unit else restored.map(_ => reads.forgetState())
-    })
+    val restored = new PartitionDirectories(checkpoint, resources).restore(stores).recover { case NonFatal(error) =>
+      logWarning(error.getMessage)
+    }(resources.runtime.executor)
+    if (stores.nonEmpty) resources.waiting.on(reads.awaitState(restored))
   }
 
   /** Writes the offsets of a repartition that was interrupted after its commit entry, which has them; returns their file. */

@@ -2,13 +2,12 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.driver
 
 import scala.concurrent.{ExecutionContext, Future}
-import scala.util.control.NonFatal
+import scala.util.Success
 
 import org.apache.hadoop.fs.{FileStatus, Path}
 
 import sparkdstl.log.coordinator.BegunRun
-import sparkdstl.log.read.KnownFiles
-import sparkdstl.log.storage.StoredObject
+import sparkdstl.log.storage.{KnownFiles, StoredObject}
 
 import org.apache.spark.sql.execution.streaming.runtime.StreamingCheckpointConstants.{
   DIR_NAME_COMMITS,
@@ -57,11 +56,11 @@ private[driver] final class StartReads(root: Path, files: CheckpointFiles, known
       .foreach(store => content(new Path(state, s"$store/_metadata/schema")))
   }
 
-  /** Whether the directory of states is there, according to the listing of `begin`, or that is not known. */
-  def haveState: Future[Boolean] = listing(state).map(_.nonEmpty).recover { case NonFatal(_) => true }
-
-  /** Forgets the listings of the directory of states. */
-  def forgetState(): Unit = known.changed(new Path(state, "any"))
+  /** Waits for `restored` if the listing of `begin` shows no directory of states: Spark then gets a listing after it. */
+  def awaitState(restored: Future[Unit]): Future[Unit] = listing(state).transformWith {
+    case Success(found) if found.isEmpty => restored.map(_ => known.changed(state))
+    case _ => Future.unit
+  }
 
   private def status(of: StoredObject): FileStatus = new FileStatus(of.length, false, 1, 0, 0L, of.path)
 

@@ -13,9 +13,9 @@ import org.apache.hadoop.fs.{FSDataInputStream, FileAlreadyExistsException, File
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.ownership.Claims
 import sparkdstl.log.error.ProtocolErrors
-import sparkdstl.log.read.{Download, FileDownloads, KnownFiles, SegmentInputStream, StoreLoad}
+import sparkdstl.log.read.{Download, FileDownloads, SegmentInputStream, StoreLoad}
 import sparkdstl.log.request._
-import sparkdstl.log.storage.{ObjectTail, OperationKind, Payload, StorageErrors, StorageOperation}
+import sparkdstl.log.storage.{KnownFiles, ObjectTail, OperationKind, Payload, StorageErrors, StorageOperation}
 import sparkdstl.log.storage.StorageOperation.{ReadRange, ReadTail, Replace}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-package sparkdstl.log.read
+package sparkdstl.log.storage
 
 import scala.collection.mutable
 import scala.concurrent.{ExecutionContext, Future}
 
 import org.apache.hadoop.fs.{FileStatus, Path}
-
-import sparkdstl.log.storage.ObjectTail
 
 /**
  * What the start of a run has read of its checkpoint. Spark asks for the same files several times, and one after another; from

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package sparkdstl.log.read
+package sparkdstl.log.storage
 
 import scala.concurrent.{Await, Future, Promise}
 import scala.concurrent.duration.Duration
@@ -7,8 +7,6 @@ import scala.util.Try
 
 import org.apache.hadoop.fs.{FileStatus, Path}
 import org.scalatest.funsuite.AnyFunSuite
-
-import sparkdstl.log.storage.ObjectTail
 
 class KnownFilesSuite extends AnyFunSuite {
   private class Fixture {
