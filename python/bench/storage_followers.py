@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures a query on an S3 server while it is followed: its batches, the age of what followers have, and requests.
 
-`make storage-followed` runs it. A query of 64 partitions and 100,000 keys runs two batches a second, for a while alone
-and for a while with two `dstl follow` and a `dstl serve` that is asked for keys. Each change of each batch is then
-compared with what the query has sent to its sink. All processes share the machine; those of followers have the lowest
-priority, as if they were elsewhere.
+`make storage-followed` runs it. A query of 64 partitions and 100,000 keys begins a batch every half second if the one
+before has ended, for a while alone and for a while with two `dstl follow` and a `dstl serve` that is asked for keys.
+Each change of each batch is then compared with what the query has sent to its sink. All processes share the machine;
+those of followers have the lowest priority.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-import os
 import random
 import re
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,14 +25,13 @@ from typing import Any
 from pyarrow import flight
 from rich.progress import Progress
 
-from driver_process import Driver, start_driver
+from followers import CURSOR, batches, command, file_of, is_as_sent, start_follower
 from harness import Run
-from programs import connector
 from s3 import environment, on_s3
 from scenarios import Ticks
 from servers import versitygw
+from serving_process import serving
 from settings import log_confs
-from test_followers import changes, sink
 from wire import Seen, wire
 
 PARTITIONS, KEYS, ROWS = 64, 100_000, 1000
@@ -43,7 +40,6 @@ INTERVAL = "500 milliseconds"
 WARM_UP = 120
 LOOKUPS_A_SECOND = 50
 LEAST_PRIORITY = ("nice", "-n", "19")
-DSTL = (*LEAST_PRIORITY, sys.executable, "-m", "spark_dstl")
 
 
 def main() -> None:
@@ -90,21 +86,13 @@ def main() -> None:
 def following(run: Run, work: Path, address: str) -> Iterator[tuple[list[Path], Callable[[], float]]]:
     """Start three followers: the directories of two, and a function that times a lookup in the copy of the third."""
     (query,) = run.queries
-    access = ["--jars", ",".join(map(str, connector()))]
     directories = [work / f"followed-{number}" for number in range(2)]
     with ExitStack() as kept:
         for to in directories:
-            command = [*DSTL, "follow", query.checkpoint, "--to", str(to), "--format", "jsonl", *access]
-            follower = kept.enter_context(start_driver(command, environment(address), work, to.name))
-            wait_for(follower, to)
-        serve = [*DSTL, "serve", query.checkpoint, "--port", "0", "--output", "json", *access]
-        serving = kept.enter_context(
-            subprocess.Popen(serve, env={**os.environ, **environment(address)}, stdout=subprocess.PIPE, text=True)
-        )
-        kept.callback(serving.kill)
-        assert serving.stdout is not None
-        facts = json.loads("".join(iter(serving.stdout.readline, "}\n")) + "}")
-        client = kept.enter_context(flight.connect(facts["location"]))
+            follower = kept.enter_context(start_follower(query, to, address, to.name, launcher=LEAST_PRIORITY))
+            follower.wait_until((to / CURSOR).exists, "the first batch")
+        serve = [*LEAST_PRIORITY, *command("serve", query)]
+        _, client = kept.enter_context(serving(serve, **environment(address)))
         chance = random.Random(1)
 
         def look() -> float:
@@ -118,26 +106,15 @@ def following(run: Run, work: Path, address: str) -> Iterator[tuple[list[Path], 
         yield directories, look
 
 
-def wait_for(follower: Driver, to: Path) -> None:
-    """Wait until a follower has written its first batch."""
-    follower.wait_until(lambda: (to / "cursor.json").exists(), "the first batch")
-
-
-def file_of(directory: Path, batch: int) -> Path:
-    """Return the file of a batch."""
-    return directory / f"{batch:010d}.jsonl"
-
-
 def compare(run: Run, directory: Path) -> int:
     """Compare each followed batch with the sink; return how many there are, without a gap."""
-    files = sorted(directory.glob("*.jsonl"))
-    numbers = [int(file.stem) for file in files]
+    numbers = batches(directory)
     if numbers != list(range(numbers[0], numbers[-1] + 1)):
         raise RuntimeError(f"{directory} misses batches: {numbers}")
-    for number, file in zip(numbers, files, strict=True):
-        if changes(file) != sink(run.queries[0].output / f"{number}.json"):
-            raise RuntimeError(f"{file} is not what batch {number} has sent to the sink")
-    return len(files)
+    for number in numbers:
+        if not is_as_sent(run.queries[0], directory, number):
+            raise RuntimeError(f"{file_of(directory, number)} is not what the batch has sent to the sink")
+    return len(numbers)
 
 
 def committed(seen: Iterable[Seen]) -> dict[int, float]:
@@ -167,16 +144,11 @@ def report(
         requests = sum(began <= one.at < ended for one in of_query) / len(at)
         print(f"| {name} | {len(at)} | {requests:.2f} | {of_100([b - a for a, b in itertools.pairwise(at)])} |")
     _, began, ended = phases[1]
-    batches = [number for number, at in times.items() if began <= at < ended]
-    ages = [
-        file_of(directory, batch).stat().st_mtime - times[batch]
-        for directory in directories
-        for batch in batches
-        if file_of(directory, batch).exists()
-    ]
+    followed = [number for number, at in times.items() if began <= at < ended]
+    ages = [file_of(directory, batch).stat().st_mtime - times[batch] for directory in directories for batch in followed]
     methods = {method: sum(one.method == method for one in of_followers) for method in ("GET", "HEAD", "PUT", "DELETE")}
     followers = len(directories) + 1
-    shares = ", ".join(f"{count / len(batches) / followers:.2f} {method}" for method, count in methods.items())
+    shares = ", ".join(f"{count / len(followed) / followers:.2f} {method}" for method, count in methods.items())
     print(f"\nAge of a batch in a follower's file, ms, p50 | p90 | p99: {of_100(ages)}")
     print(f"Lookups while batches are applied, ms, p50 | p90 | p99: {of_100(lookups)} ({len(lookups)})")
     print(f"Requests of a follower for each batch: {shares}")

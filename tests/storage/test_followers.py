@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dstl follow` on S3, killed at random moments as its query is: each change once and in order.
 
-`make storage-followers` kills for an hour; `make test-storage` for a minute.
+`make storage-killed-followers` kills for an hour; `make test-storage` for a minute.
 """
 
 from __future__ import annotations
@@ -9,18 +9,15 @@ from __future__ import annotations
 import json
 import os
 import random
-import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 import spark_dstl
-from driver_process import Driver, start_driver
-from harness import Query
+from driver_process import Driver
+from followers import CURSOR, batches, is_as_sent, start_follower
 from programs import connector
 from random_kills import seeds
 from s3 import environment, on_s3
@@ -42,26 +39,6 @@ CONFS = {
 }
 
 
-def start_follower(query: Query, work: Path, to: Path, address: str, number: int, *options: str) -> Driver:
-    """Start the command, which continues after its cursor."""
-    command = [sys.executable, "-m", "spark_dstl", "follow", query.checkpoint, "--to", str(to), "--format", "jsonl"]
-    command += ["--jars", ",".join(map(str, connector())), *options]
-    return start_driver(command, environment(address), work, f"follower-{number}")
-
-
-def changes(path: Path) -> Counter[tuple[str, int, int]]:
-    """The key, count and sum of each change in a file of the command."""
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    assert all(row["change_type"] == "update" for row in rows), path
-    return Counter((*row["key"].values(), *row["value"].values()) for row in rows)
-
-
-def sink(path: Path) -> Counter[tuple[str, int, int]]:
-    """The key, count and sum of each row that a batch has sent to the sink."""
-    rows = json.loads(path.read_text(encoding="utf-8"))
-    return Counter((row["key"], row["count"], row["sum"]) for row in rows)
-
-
 def wait_for(running: Mapping[str, Driver], holds: Callable[[], bool], what: str) -> None:
     """Wait for a condition; fail if a process has ended by itself."""
     first = next(iter(running.values()))
@@ -78,25 +55,24 @@ def test_a_killed_follower_of_a_killed_query_misses_and_repeats_nothing(
 ) -> None:
     chance = random.Random(seed)
     to = tmp_path / "changes"
-    cursor = to / "cursor.json"
-    kills: Counter[str] = Counter()
+    cursor = to / CURSOR
+    kills = {"query": 0, "follower": 0}
     with versitygw(tmp_path / "server") as server, wire(server.port) as between:
         run = on_s3(tmp_path, server, Ticks(), confs=CONFS, address=between.address)
         run.interval = "100 milliseconds"
         (query,) = run.queries
         for name, value in environment(between.address).items():
             monkeypatch.setenv(name, value)
-        follower = partial(start_follower, query, tmp_path, to, between.address)
         starts: dict[str, Callable[[], Driver]] = {
             "query": run.start,
-            "follower": lambda: follower(kills["follower"]),
+            "follower": lambda: start_follower(query, to, between.address, f"follower-{kills['follower']}"),
         }
         running: dict[str, Driver] = {"query": run.start()}
         try:
             wait_for(running, lambda: 0 in run.committed(query), "the first commit")
             with spark_dstl.open(query.checkpoint) as checkpoint, checkpoint.pin() as pin:
                 first = pin.batch
-                running["follower"] = follower(0, "--from", str(first))
+                running["follower"] = start_follower(query, to, between.address, "follower-0", "--from", str(first))
                 wait_for(running, cursor.exists, "the first batch")
             ends = time.monotonic() + SECONDS
             while time.monotonic() < ends:
@@ -116,11 +92,10 @@ def test_a_killed_follower_of_a_killed_query_misses_and_repeats_nothing(
         finally:
             for driver in running.values():
                 driver.kill()
-    names = {f"{batch:010d}.jsonl": query.output / f"{batch}.json" for batch in range(first, newest + 1)}
-    assert {path.name for path in to.glob("*.jsonl")} == set(names), kills
-    for name, of in names.items():
-        assert changes(to / name) == sink(of), (name, kills)
-    print(f"{len(names)} batches followed over {dict(kills)} kills, seed {seed}")
+    assert batches(to) == list(range(first, newest + 1)), kills
+    for batch in batches(to):
+        assert is_as_sent(query, to, batch), (batch, kills)
+    print(f"{newest + 1 - first} batches followed over {kills} kills, seed {seed}")
     assert min(kills.values()) > 0, kills
 
 
@@ -136,11 +111,11 @@ def test_a_batch_takes_two_requests_and_a_look_in_vain_one(tmp_path: Path, monke
             spark_dstl.open(run.queries[0].checkpoint, jvm=jvm) as checkpoint,
             checkpoint.follow(0) as followed,
         ):
-            batches = followed.changes()
+            changes = followed.changes()
             # With the schemas, which are read once for a run.
-            next(batches)
+            next(changes)
             between.begin([])
-            next(batches)
+            next(changes)
             assert [(seen.method, seen.status) for seen in between.seen] == [("HEAD", 200), ("GET", 206)]
             between.begin([])
             assert checkpoint.storage.look("commits/9") is None

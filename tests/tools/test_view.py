@@ -4,14 +4,9 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import sys
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +19,7 @@ from pyspark.sql import SparkSession
 import spark_dstl
 from clicks import Clicks
 from harness import free_port
+from serving_process import serving
 from settings import IN_FULL
 from shared_session import Contest, contender
 from spark_dstl import Selection
@@ -144,30 +140,13 @@ def test_the_copy_starts_anew_after_a_repartition(spark: SparkSession, tmp_path:
         assert rows_of(followed.table()) == rows_of(checkpoint.state(4).read_all())
 
 
-@contextmanager
-def serving(checkpoint: Path, *options: str, **environment: str) -> Iterator[tuple[dict[str, Any], Any]]:
-    """A server in its own process: what it prints, and a client. It ends by SIGTERM, without an error."""
-    command = [sys.executable, "-m", "spark_dstl", "serve", str(checkpoint), "--port", "0", "--output", "json"]
-    env = {**os.environ, **environment}
-    process = subprocess.Popen([*command, *options], env=env, stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout is not None
-        facts = json.loads("".join(iter(process.stdout.readline, "}\n")) + "}")
-        with flight.connect(facts["location"]) as client:
-            yield facts, client
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
-    finally:
-        process.kill()
-        process.wait()
-
-
 def test_a_server_answers_until_it_is_terminated(spark: SparkSession, tmp_path: Path) -> None:
     clicks = Clicks.create(spark, tmp_path / "query", 4)
     clicks.resume(2)
     port = free_port()
     limits = ("--max-rows", "1000", "--max-reads", "1", "--idle", "20", "--metrics-port", str(port))
-    with serving(clicks.checkpoint, *limits, DSTL_SERVE_TOKEN="secret") as (facts, client):
+    command = [sys.executable, "-m", "spark_dstl", "serve", str(clicks.checkpoint), *limits]
+    with serving(command, DSTL_SERVE_TOKEN="secret") as (facts, client):
         assert facts["batch"] == 1
         token = flight.FlightCallOptions(headers=[(b"authorization", b"Bearer secret")])
 
