@@ -123,7 +123,7 @@ FULL = [
     Cell("overlap", "aggregation", 64, 110, contenders=OVERLAP),
     Cell("overlap", "join", 64, 110, contenders=OVERLAP),
     Cell("overlap", "aggregation", 1, 110, contenders=OVERLAP),
-    # From which size on changes are faster in files of their own.
+    # From which size on changes are faster in data files.
     *(Cell("inline", f"changes-{mib}", 16, 60, contenders=INLINE) for mib in (1, 4, 16, 64)),
     # Enough batches for a percentile of 99.9: some requests of every contender meet the tail of the delays.
     Cell("tail", "aggregation", 16, 2000, contenders=OURS),

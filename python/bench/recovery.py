@@ -263,11 +263,13 @@ class Recovery(Benchmark):
     def options(self, parser: argparse.ArgumentParser) -> None:
         """Add the options of the cases."""
         parser.add_argument("--repetitions", type=int, help="recoveries of each contender")
-        parser.add_argument("--contenders", metavar="NAMES", help="only these, with commas; always with dstl and empty")
+        parser.add_argument(
+            "--contenders", nargs="+", choices=WITH_BOTH, default=WITH_BOTH, help="only these, beside dstl and empty"
+        )
 
     def cases(self, options: argparse.Namespace) -> list[Case]:
         """Return the cases, with the options applied."""
-        wanted = {*options.contenders.split(","), OURS, EMPTY} if options.contenders else {*WITH_BOTH}
+        wanted = {OURS, EMPTY, *options.contenders}
         return [
             replace(
                 case,

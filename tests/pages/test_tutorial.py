@@ -147,7 +147,7 @@ def test_the_tutorial_works_as_written(tmp_path: Path) -> None:
         check_continuation(batches(tmp_path / "again.log"), batches(tmp_path / "once.log"))
         page.types()
         page.waits_for("fewer.log")
-        # A repartition is a batch of its own.
+        # The repartition takes the number of a batch.
         check_continuation(batches(tmp_path / "once.log"), batches(tmp_path / "fewer.log"), between=1)
         page.types()
         stock = changed(page.next("python").text, "options", "spark =", "spark.streams")

@@ -232,17 +232,19 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _chunks(self) -> bytes:
         """Read a body of chunks, and leave them as they are: see RFC 9112, section 7.1."""
-        read = []
-        while True:
-            read.append(self.rfile.readline())
-            length = int(read[-1].partition(b";")[0], 16)
-            if length == 0:
-                break
-            read.append(self.rfile.read(length + 2))
+        read = [self._line()]
+        while length := int(read[-1].partition(b";")[0], 16):
+            read += [self.rfile.read(length + 2), self._line()]
         # Trailers, up to an empty line.
-        while read[-1] not in (b"\r\n", b""):
-            read.append(self.rfile.readline())
+        while read[-1] != b"\r\n":
+            read.append(self._line())
         return b"".join(read)
+
+    def _line(self) -> bytes:
+        line = self.rfile.readline()
+        if not line:
+            raise ConnectionResetError("the client is gone")
+        return line
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _handle  # noqa: N815
 
