@@ -182,6 +182,7 @@ def test_a_follower_that_falls_behind_fails_by_name(spark: SparkSession, tmp_pat
                 assert sorted(windows(one).values()) == sink(clicks, one.batch), "as the one before has pinned it"
             assert late.position.batch == 7
         assert dstl("unpin", clicks.checkpoint, "--all").exit_code == 0
+        clicks.resume(6)
         # The query deletes in the background, and may end before.
         while clicks.later and (clicks.checkpoint / "commits/8").exists():
             clicks.resume(3)

@@ -3,6 +3,8 @@ import json
 import os
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -201,7 +203,7 @@ def test_a_rollback_is_refused_if_the_checkpoint_changes_during_the_look(written
 
     with spark_dstl.open(str(written.root)) as checkpoint:
         planned = rollback.plan_rollback(checkpoint, 3, no_wait)
-        with pytest.raises(QuerySeemsToRun, match=r"offsets/7 changed within"):
+        with pytest.raises(QuerySeemsToRun, match=r"offsets/7 changed while this command looked"):
             rollback.apply_rollback(checkpoint, planned, stopped=True, wait=query)
         assert batches(written.root, "commits") == list(range(8))
         with pytest.raises(QuerySeemsToRun, match="its newest batch is 7 and was 6"):
@@ -216,6 +218,23 @@ def test_a_run_that_ends_during_the_look_is_not_a_running_query(written: Written
         planned = rollback.plan_rollback(checkpoint, 3, no_wait)
         rollback.apply_rollback(checkpoint, planned, stopped=True, wait=end)
     assert batches(written.root, "commits") == list(range(4))
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_the_last_uploads_of_a_stopped_run_are_waited_for(written: WrittenCheckpoint, ends: bool) -> None:
+    waits = count(1)
+
+    def upload(_seconds: float) -> None:
+        written.data_file([Written(0, 0, 99, b"x" * 100)])
+        if next(waits) == 3 and ends:
+            (written.root / "dstl/epochs/1.ended").write_text("ended\n")
+
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        planned = rollback.plan_rollback(checkpoint, 3, no_wait)
+        refused = pytest.raises(QuerySeemsToRun, match=r"data/.* changed while this command looked. Stop it first")
+        with nullcontext() if ends else refused:
+            rollback.apply_rollback(checkpoint, planned, stopped=True, wait=upload)
+    assert next(waits) == (4 if ends else 7)
 
 
 def test_a_commit_during_the_rollback_is_an_error(written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch) -> None:

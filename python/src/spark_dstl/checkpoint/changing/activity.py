@@ -21,6 +21,9 @@ from spark_dstl.errors import QuerySeemsToRun
 # A request of a query may take up to `commit.timeout`, 10 minutes by default.
 QUIET = timedelta(minutes=15)
 LOOK_SECONDS = 5.0
+_LOOKS = 6
+# What a run writes for a batch alone.
+_OF_BATCHES = ("commits/", "offsets/", "sources/")
 
 
 def minutes(length: timedelta) -> int:
@@ -62,19 +65,23 @@ def refuse_if_seen(checkpoint: CheckpointAccess, known_to_be_stopped: bool) -> N
 def refuse_if_running(checkpoint: CheckpointAccess, known_to_be_stopped: bool, wait: Callable[[float], None]) -> None:
     """Raise `QuerySeemsToRun` if an object was written recently, or is written within the next seconds.
 
-    With `known_to_be_stopped` only the second check applies. A run that ends in these seconds may delete objects.
+    With `known_to_be_stopped` only the second check applies. A run that ends in these seconds may delete objects, and
+    one that was just stopped may end the upload of its files first: half a minute is waited for its end mark.
     """
     refuse_if_seen(checkpoint, known_to_be_stopped)
     before = written(checkpoint)
-    wait(LOOK_SECONDS)
-    after = written(checkpoint)
-    changed = {*before} ^ {*after}
-    _, has_ended = _newest(after)
-    if changed and not has_ended:
-        name = max(stored.name for stored in changed)
-        raise QuerySeemsToRun(
-            f"a query runs on {checkpoint.path}: {name} changed within {LOOK_SECONDS:.0f} s. Stop it first"
-        )
+    for _ in range(_LOOKS):
+        wait(LOOK_SECONDS)
+        after = written(checkpoint)
+        _, has_ended = _newest(after)
+        changed = {stored.name for stored in {*before} ^ {*after}}
+        if has_ended or not changed:
+            return
+        if any(name.startswith(_OF_BATCHES) for name in changed):
+            break
+    raise QuerySeemsToRun(
+        f"a query runs on {checkpoint.path}: {max(changed)} changed while this command looked. Stop it first"
+    )
 
 
 def refuse_if_changed(checkpoint: CheckpointAccess, newest: int | None) -> None:
