@@ -155,23 +155,23 @@ storage-tools: | java python ## build servers and fetch jars for the storage tes
 test-storage: wheel .build/bench-jars-$(DEFAULT_SPARK) .venv/ready storage-tools ## all tests on real storage servers, and the tutorial: one to two hours; `make test` runs a few on an imitation
 	@cd tests && SPARK_DSTL_TEST_STORAGE=1 $(TEST_JARS) ../$(VENV)/python -m pytest pages/test_tutorial.py storage $(TESTS)
 
-storage-requests: wheel .venv/ready storage-tools ## count requests of batches and restarts to S3, beside stock Spark: half an hour; STATES=... measures those that match
+storage-requests: .build/jar-$(DEFAULT_SPARK) .venv/ready storage-tools ## count requests of batches and restarts to S3, beside stock Spark: half an hour; STATES=... measures those that match
 	@cd tests && SPARK_DSTL_TEST_DEADLINE=1800 PYTHONPATH=support:storage:../python/demo \
 	  SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python ../python/bench/storage_requests.py '$(STATES)'
 
-storage-faults: wheel .venv/ready storage-tools ## inject faults of S3 and HDFS, with stock Spark as well: hours; CASES=... selects cases, CASES=missing those without a result
+storage-faults: .build/jar-$(DEFAULT_SPARK) .venv/ready storage-tools ## inject faults of S3 and HDFS, with stock Spark as well: hours; CASES=... selects cases, CASES=missing those without a result
 	@cd tests && SPARK_DSTL_TEST_DEADLINE=300 PYTHONPATH=support:storage:../python/demo \
 	  SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python ../python/bench/storage_faults.py '$(CASES)'
 
-storage-long-run: wheel .venv/ready storage-tools ## run a query on S3 and on HDFS for an hour each: nothing may grow; SECONDS=... for that time
+storage-long-run: .build/jar-$(DEFAULT_SPARK) .venv/ready storage-tools ## run a query on S3 and on HDFS for an hour each: nothing may grow; SECONDS=... for that time
 	@cd tests && SPARK_DSTL_TEST_LONG_RUN=$(or $(SECONDS),3600) SPARK_DSTL_TEST_RECORD=1 \
 	  SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python -m pytest storage/test_long_run.py
 
-storage-killed-followers: wheel .venv/ready storage-tools ## kill a query on S3 and its follower at random moments for an hour: no change may be missing; SECONDS=... for that time
+storage-killed-followers: .build/jar-$(DEFAULT_SPARK) .venv/ready storage-tools ## kill a query on S3 and its follower at random moments for an hour: no change may be missing; SECONDS=... for that time
 	@cd tests && SPARK_DSTL_TEST_FOLLOWED=$(or $(SECONDS),3600) \
 	  SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python -m pytest -s storage/test_followers.py
 
-storage-followed: wheel .venv/ready storage-tools ## measure a query on S3 that is followed, beside itself alone: 15 minutes; SECONDS=... for the time with followers
+storage-followed: .build/jar-$(DEFAULT_SPARK) .venv/ready storage-tools ## measure a query on S3 that is followed, beside itself alone: 15 minutes; SECONDS=... for the time with followers
 	@cd tests && SPARK_DSTL_TEST_DEADLINE=1800 PYTHONPATH=support:storage:../python/demo \
 	  SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python ../python/bench/storage_followers.py '$(SECONDS)'
 
