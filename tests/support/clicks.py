@@ -86,6 +86,16 @@ class Clicks:
         started.awaitTermination()
         return started
 
+    def resume_until_deleted(self, entry: str, batches: int) -> None:
+        """Run the query over that many further files again and again, until it has deleted an entry of its checkpoint.
+
+        It deletes in the background, and may end before it has.
+        """
+        self.resume(batches)
+        while (self.checkpoint / entry).exists():
+            assert self.later, f"{entry} still exists after the last batch"
+            self.resume(batches)
+
     def fail(self, batches: int | None = None, confs: Mapping[str, str] | None = None) -> str:
         """Run the query likewise until it fails; returns the error with its stack trace."""
         with pytest.raises(StreamingQueryException) as raised:
