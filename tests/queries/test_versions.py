@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import spark_dstl
 from harness import Reader, Run
 from other_sparks import Installed, here, others
 from scenarios import Aggregation, JoinAggregation, Scenario
@@ -52,6 +53,25 @@ def run_on(run: Run, on: list[Installed], reader: Reader) -> None:
     run.check()
     run.check_state(reader)
     assert not list(Path(run.queries[0].checkpoint).rglob("*.changelog"))
+
+
+@pytest.mark.skipif(not here().line.converts, reason="this Spark cannot write states at a batch of choice")
+@pytest.mark.parametrize("other", OTHERS, ids=[other.line.name for other in OTHERS])
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=[scenario.kind for scenario in SCENARIOS])
+def test_a_query_of_another_line_of_spark_continues_there_with_another_number_of_partitions(
+    tmp_path: Path, scenario: Scenario, other: Installed
+) -> None:
+    run = Run.create(tmp_path, scenario)
+    point = "driver.after-commit-entry"
+    with run.start(f"{point}=pause@2", {"spark.jars": other.jar}, other.python) as driver:
+        driver.wait_for_pause(point)
+        driver.kill()
+    with spark_dstl.open(run.queries[0].checkpoint) as checkpoint:
+        done = checkpoint.repartition(3, apply=True, stopped=True)
+    assert (done.batch, done.before) == (2, 4)
+    with run.start(confs={"spark.jars": other.jar}, python=other.python) as driver:
+        driver.succeed()
+    run.check()
 
 
 @pytest.mark.skipif("3.5" not in [other.line.name for other in OTHERS], reason="there is no environment with Spark 3.5")
