@@ -21,7 +21,7 @@ import sparkdstl.log.storage._
 import sparkdstl.log.upload.{MemoryBudget, UploadMetrics}
 import sparkdstl.log.worker.MaterializationMetrics
 
-import org.apache.spark.SparkEnv
+import org.apache.spark.{SparkConf, SparkEnv}
 import org.apache.spark.util.{ThreadUtils, Utils}
 
 /** A checkpoint, with the settings of the query or the reader. */
@@ -124,7 +124,9 @@ private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable 
     diskCaches.computeIfAbsent(
       options.diskCacheMaxSize,
       maxBytes => {
-        val directory = Utils.createTempDir(namePrefix = "dstl").toPath
+        // Java's directory of temporary files may be small, and the files of a process that is killed stay there.
+        val local = Utils.getLocalDir(if (env == null) new SparkConf else env.conf)
+        val directory = Utils.createTempDir(local, "dstl").toPath
         new DiskCache(new ThreadedLocalFiles(directory, localDisk), maxBytes, runtime)
       }
     )
