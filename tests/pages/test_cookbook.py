@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from clicks import RETAIN_LITTLE, SNAPSHOTS, Clicks
+from copies import copied
 from harness import Reader, Run
 from recipe import PAGE, Recipe, printed_settings
 from scenarios import Aggregation
@@ -127,7 +128,7 @@ def test_a_copied_checkpoint(tmp_path: Path, spark: SparkSession) -> None:
     original = dstl(basePath=str(tmp_path / "logs" / "clicks"))
     with Recipe("A copy of a checkpoint does not start", places) as recipe:
         clicks.resume(2, original)
-        shutil.copytree(clicks.checkpoint, copy)
+        copied(clicks.checkpoint, copy)
         kept = clicks.checkpoint
         recipe.sees(clicks.move_to(copy).fail(1, original))
         recipe.types()

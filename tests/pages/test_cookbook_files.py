@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +11,7 @@ from pyspark.sql import SparkSession
 
 import spark_dstl
 from clicks import RETAIN_LITTLE, SNAPSHOTS, Clicks
+from copies import copied
 from harness import damage
 from recipe import Recipe
 from spark_dstl.commands import console
@@ -26,7 +26,7 @@ def test_a_damaged_commit_entry(tmp_path: Path, spark: SparkSession) -> None:
     places = {"/checkpoints/clicks": clicks.checkpoint, "/backup/clicks": tmp_path / "backup"}
     with Recipe("A commit entry is damaged", places) as recipe:
         clicks.resume(4)
-        shutil.copytree(clicks.checkpoint, tmp_path / "backup")
+        copied(clicks.checkpoint, tmp_path / "backup")
         damage(entry, "segment")
         recipe.sees(clicks.fail())
         recipe.sees(recipe.types(console.DAMAGED))

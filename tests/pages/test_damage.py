@@ -23,6 +23,7 @@ from pyspark.sql import functions as sf
 
 import query_driver
 import spark_dstl
+from copies import copied
 from scenarios import Aggregation
 from settings import STATE_STORE, dstl
 from shared_session import contender
@@ -218,7 +219,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Scen
 def observed(scene: Scene, number: int, change: Change) -> tuple[str, str, str]:
     """What the commands and a start say of the damage: the last three cells of its row."""
     damaged, other = scene.work / f"damaged{number}", scene.work / f"back{number}"
-    shutil.copytree(scene.checkpoint, damaged)
+    copied(scene.checkpoint, damaged)
     # Spark stops a query when another one with its id starts.
     replaced("metadata", lambda _: json.dumps({"id": str(uuid4())}).encode())(damaged)
     change(damaged)

@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 
 import spark_dstl
 from convertible import CONVERTIBLE
+from copies import copied
 from settings import IN_FULL, STATE_STORE
 from shared_session import FILES, Moving, Operator, contender
 from spark_dstl.checkpoint.java import hadoop
@@ -130,7 +131,7 @@ def expected(begun: Moving, spark: SparkSession) -> list[list[str]]:
 def on_a_copy(begun: Moving, directory: str) -> Moving:
     query = copy.copy(begun)
     query.directory, query.batches = directory, dict(begun.batches)
-    shutil.copytree(begun.checkpoint, query.checkpoint)
+    copied(begun.checkpoint, query.checkpoint)
     return query
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import StructField, StructType
 
 import spark_dstl
+from copies import copied
 from settings import IN_FULL
 from shared_session import Contest, Operator, contender
 from spark_dstl import Selection
@@ -140,8 +140,7 @@ def played(tmp_path: Path, spark: SparkSession, operator: Operator, provider: st
 
 def copy_of(contest: Contest) -> Path:
     """A copy of the checkpoint, which the maintenance of the session's stores does not change."""
-    copied: Path = shutil.copytree(contest.checkpoint, contest.checkpoint.with_name("copy"))
-    return copied
+    return copied(contest.checkpoint, contest.checkpoint.with_name("copy"))
 
 
 def newest(contest: Contest) -> int:
