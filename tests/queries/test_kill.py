@@ -14,7 +14,7 @@ import pytest
 
 from harness import Reader, Run
 from scenarios import Aggregation, JoinAggregation
-from settings import IN_FULL, STATE_STORE, dstl, faults, log_confs
+from settings import STATE_STORE, dstl, faults, log_confs
 from spark_facts import LOGS_SNAPSHOTS
 
 CLUSTER = "local-cluster[2,1,1024]"
@@ -62,7 +62,6 @@ def test_a_driver_killed_while_tasks_run_and_offsets_are_written_loses_and_repea
     run.check()
 
 
-@pytest.mark.skipif(not IN_FULL, reason="like an aggregation")
 def test_a_join_continues_after_its_driver_is_killed_before_a_commit_entry(tmp_path: Path, reader: Reader) -> None:
     run = Run.create(tmp_path, JoinAggregation.generate())
     with run.start("driver.before-commit-entry=pause@4") as driver:

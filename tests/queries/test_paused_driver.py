@@ -99,8 +99,8 @@ def assert_whole(run: Run) -> None:
 @pytest.mark.parametrize(
     ("point", "killed"),
     [
+        ("driver.after-commit-entry", False),
         ("driver.before-commit-entry", True),
-        pytest.param("driver.after-commit-entry", False, marks=IF_IN_FULL),
         pytest.param("driver.after-commit-entry", True, marks=IF_IN_FULL),
         pytest.param("driver.before-commit-entry", False, marks=IF_IN_FULL),
     ],

@@ -211,7 +211,7 @@ FAMILIES = {
 
 @pytest.mark.parametrize(
     ("layout", "version"),
-    [*(pytest.param(*one, marks=IF_IN_FULL) for one in ((3, 1), (3, 2), (4, 1))), (4, 2)],
+    [(3, 1), pytest.param(3, 2, marks=IF_IN_FULL), pytest.param(4, 1, marks=IF_IN_FULL), (4, 2)],
 )
 def test_column_families_of_a_join_are_read_by_name(
     tmp_path: Path, spark: SparkSession, layout: int, version: int
