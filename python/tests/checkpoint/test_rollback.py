@@ -221,11 +221,12 @@ def test_a_run_that_ends_during_the_look_is_not_a_running_query(written: Written
 
 
 @pytest.mark.parametrize("ends", [True, False])
-def test_the_last_uploads_of_a_stopped_run_are_waited_for(written: WrittenCheckpoint, ends: bool) -> None:
+def test_the_last_uploads_and_deletions_of_a_stopped_run_are_waited_for(written: WrittenCheckpoint, ends: bool) -> None:
     waits = count(1)
 
     def upload(_seconds: float) -> None:
         written.data_file([Written(0, 0, 99, b"x" * 100)])
+        (written.root / "commits/0").unlink(missing_ok=True)
         if next(waits) == 3 and ends:
             (written.root / "dstl/epochs/1.ended").write_text("ended\n")
 

@@ -21,8 +21,9 @@ from spark_dstl.errors import QuerySeemsToRun
 # A request of a query may take up to `commit.timeout`, 10 minutes by default.
 QUIET = timedelta(minutes=15)
 LOOK_SECONDS = 5.0
+# Looks at a run that seems to end: it waits half a minute for its last requests.
 _LOOKS = 6
-# What a run writes for a batch alone.
+# Where only a batch writes; a run that ends deletes there.
 _OF_BATCHES = ("commits/", "offsets/", "sources/")
 
 
@@ -65,8 +66,8 @@ def refuse_if_seen(checkpoint: CheckpointAccess, known_to_be_stopped: bool) -> N
 def refuse_if_running(checkpoint: CheckpointAccess, known_to_be_stopped: bool, wait: Callable[[float], None]) -> None:
     """Raise `QuerySeemsToRun` if an object was written recently, or is written within the next seconds.
 
-    With `known_to_be_stopped` only the second check applies. A run that ends in these seconds may delete objects, and
-    one that was just stopped may end the upload of its files first: half a minute is waited for its end mark.
+    With `known_to_be_stopped` only the second check applies. A run that was just stopped may still upload and delete:
+    half a minute is waited for its end mark.
     """
     refuse_if_seen(checkpoint, known_to_be_stopped)
     before = written(checkpoint)
@@ -74,14 +75,13 @@ def refuse_if_running(checkpoint: CheckpointAccess, known_to_be_stopped: bool, w
         wait(LOOK_SECONDS)
         after = written(checkpoint)
         _, has_ended = _newest(after)
-        changed = {stored.name for stored in {*before} ^ {*after}}
+        changed = {*before} ^ {*after}
         if has_ended or not changed:
             return
-        if any(name.startswith(_OF_BATCHES) for name in changed):
+        if any(stored.name.startswith(_OF_BATCHES) for stored in {*after} - {*before}):
             break
-    raise QuerySeemsToRun(
-        f"a query runs on {checkpoint.path}: {max(changed)} changed while this command looked. Stop it first"
-    )
+    name = max(stored.name for stored in changed)
+    raise QuerySeemsToRun(f"a query runs on {checkpoint.path}: {name} changed while this command looked. Stop it first")
 
 
 def refuse_if_changed(checkpoint: CheckpointAccess, newest: int | None) -> None:
