@@ -6,7 +6,6 @@ from __future__ import annotations
 import inspect
 import os
 import re
-import shutil
 import subprocess
 import zipfile
 from collections.abc import Iterator
@@ -32,6 +31,7 @@ from written_checkpoint import aged
 
 import spark_dstl
 from clicks import Clicks
+from copies import copied
 from settings import base_confs
 from shared_session import contender
 
@@ -95,9 +95,9 @@ def places(checkpoints: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     for jar in ("hadoop-aws-3.5.0.jar", "bundle.jar"):
         with zipfile.ZipFile(tmp_path / jar, "w"):
             pass
-    copied = shutil.copytree(checkpoints, tmp_path / "checkpoints")
+    copy = copied(checkpoints, tmp_path / "checkpoints")
     logs = {"/var/log/clicks.jsonl": tmp_path / "clicks.jsonl"}
-    return {"s3a://bucket/checkpoints": copied, "s3a://bucket": tmp_path, "/checkpoints": copied, **NUMBERS, **logs}
+    return {"s3a://bucket/checkpoints": copy, "s3a://bucket": tmp_path, "/checkpoints": copy, **NUMBERS, **logs}
 
 
 def of_the_commands() -> list[Block]:

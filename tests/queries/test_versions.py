@@ -72,8 +72,7 @@ def test_a_query_of_another_line_of_spark_continues_there_with_another_number_of
     with run.start(confs={"spark.jars": other.jar}, python=other.python) as driver:
         driver.succeed()
     run.check()
-    offsets = Path(run.queries[0].checkpoint) / "offsets"
-    newest = max((path for path in offsets.iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
+    newest = Path(run.queries[0].checkpoint) / "offsets" / str(max(run.committed(run.queries[0])))
     assert '"spark.sql.shuffle.partitions":"3"' in newest.read_text(encoding="utf-8")
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import spark_dstl
+from copies import copied
 from settings import IN_FULL, STATE_STORE, STOCK_PROVIDER
 from shared_session import Moving, Operator, contender
 from spark_dstl import CannotExport, Checkpoint, QuerySeemsToRun
@@ -130,7 +130,7 @@ def test_an_export_overwrites_no_foreign_objects(tmp_path: Path, logged: Path) -
 @pytest.mark.usefixtures("short_looks")
 def test_a_damaged_checkpoint_is_not_exported(tmp_path: Path, logged: Path) -> None:
     damaged = tmp_path / "damaged"
-    shutil.copytree(logged, damaged)
+    copied(logged, damaged)
     newest = max(
         (path for path in (damaged / "commits").iterdir() if path.name.isdigit()), key=lambda path: int(path.name)
     )

@@ -175,15 +175,16 @@ def test_a_follower_that_falls_behind_fails_by_name(spark: SparkSession, tmp_pat
     clicks.resume(3)
     with spark_dstl.follow(str(clicks.checkpoint)) as followed:
         clicks.resume_until_deleted("offsets/4", 5)
-        newest = max(one.batch for one in followed.changes(waits=False))
+        newest = 49 - len(clicks.later)
+        assert [one.batch for one in followed.changes(waits=False)] == [*range(3, newest + 1)], "they are pinned"
         with spark_dstl.follow(str(clicks.checkpoint), after=3) as late:
-            batches = list(late.changes(waits=False))
-            assert [one.batch for one in batches] == list(range(4, newest + 1)), "they are pinned"
-            for one in batches:
-                assert sorted(windows(one).values()) == sink(clicks, one.batch)
+            for one in late.changes(waits=False):
+                assert sorted(windows(one).values()) == sink(clicks, one.batch), "as the one before has pinned it"
+            assert late.position.batch == newest
         assert dstl("unpin", clicks.checkpoint, "--all").exit_code == 0
         clicks.resume_until_deleted(f"commits/{newest + 1}", 5)
-        with pytest.raises(spark_dstl.FellBehind, match=rf"batch {newest + 1} of .* was deleted before"):
+        deleted = rf"batch {newest + 1} of .* was deleted before it was followed"
+        with pytest.raises(spark_dstl.FellBehind, match=deleted):
             list(followed.changes(waits=False))
 
 
