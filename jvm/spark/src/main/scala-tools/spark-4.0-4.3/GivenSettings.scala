@@ -32,6 +32,8 @@ private[tools] final class GivenSettings(settings: Map[String, String]) {
     conf.setConfString(EntryPoints.FileManagerClass, classOf[ReadOnlyFileManager].getName)
     if (conf.stateStoreProviderClass == EntryPoints.Provider)
       conf.setConfString(SQLConf.STATE_STORE_PROVIDER_CLASS.key, classOf[ReadOnlyStateStoreProvider].getName)
+    // Counting rows takes a lookup for each replayed change.
+    orAsGiven(conf, "trackTotalNumberOfRows", "false")
     conf
   }
 
@@ -42,13 +44,10 @@ private[tools] final class GivenSettings(settings: Map[String, String]) {
     conf
   }
 
-  /** For a copy of the state in this process, with what Spark bounds or counts only if it is configured to. */
+  /** For a copy of the state in this process: Spark bounds the memory of stores only if it is configured to. */
   def copying(batch: StateBatch): SQLConf = {
     val conf = reading(batch)
-    val own = Map("boundedMemoryUsage" -> "true", "trackTotalNumberOfRows" -> "false")
-    own.map { case (key, value) => s"spark.sql.streaming.stateStore.rocksdb.$key" -> value }
-      .filterNot { case (key, _) => settings.contains(key) }
-      .foreach { case (key, value) => conf.setConfString(key, value) }
+    orAsGiven(conf, "boundedMemoryUsage", "true")
     conf
   }
 
@@ -67,6 +66,12 @@ private[tools] final class GivenSettings(settings: Map[String, String]) {
     val copy = new Configuration(hadoop)
     conf.getAllConfs.foreach { case (key, value) => if (value != null) copy.set(key, value) }
     copy
+  }
+
+  /** Sets an option of RocksDB that is not among the given settings. */
+  private def orAsGiven(conf: SQLConf, option: String, value: String): Unit = {
+    val key = s"spark.sql.streaming.stateStore.rocksdb.$option"
+    if (!settings.contains(key)) conf.setConfString(key, value)
   }
 
   private def of(batch: StateBatch): SQLConf = {
