@@ -9,7 +9,7 @@ import os
 import random
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from charts import Panel, line_chart
 from plan import FULL, LABELS, QUICK, SLOTS, SNAPSHOTS, Cell, Delays, scaled, with_formats
@@ -176,9 +176,7 @@ class Compare(Benchmark):
         parser.add_argument("--scale", type=float, default=1.0, help="multiply the number of rounds by this")
         help_ = "of Spark's checkpoints; given twice, both are measured (without it, both where the plan has both)"
         parser.add_argument("--format-version", action="append", type=int, choices=(1, 2), help=help_)
-        for of in fields(Delays):
-            name, default = f"--{of.name.replace('_', '-')}", of.default
-            parser.add_argument(name, type=type(default), default=default, help=f"of the storage's requests: {default}")
+        Delays.options(parser)
 
     def cases(self, options: argparse.Namespace) -> list[Cell]:
         """Return the cells, with the options applied."""
@@ -187,7 +185,7 @@ class Compare(Benchmark):
 
     def measure(self, case: Cell, run: Measurement) -> None:
         """Measure a cell in one process."""
-        delays = Delays(**{of.name: getattr(run.options, of.name) for of in fields(Delays)})
+        delays = Delays.of(run.options)
         run.result.storage = described(delays)
         run.process("", case.spec(str(run.directory / "checkpoints"), delays), case.batches)
 

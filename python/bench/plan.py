@@ -7,8 +7,9 @@ meets all of them alike.
 
 from __future__ import annotations
 
+import argparse
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -48,6 +49,18 @@ class Delays:
     seed: int = 1
     # Of all requests of a process together; 0: any.
     network_bytes_per_second: int = 0
+
+    @classmethod
+    def options(cls, parser: argparse.ArgumentParser) -> None:
+        """Add an option for each field."""
+        for of in fields(cls):
+            name, default = f"--{of.name.replace('_', '-')}", of.default
+            parser.add_argument(name, type=type(default), default=default, help=f"of the storage's requests: {default}")
+
+    @classmethod
+    def of(cls, options: argparse.Namespace) -> Delays:
+        """Return the delays that the options say."""
+        return cls(**{of.name: getattr(options, of.name) for of in fields(cls)})
 
     def none(self) -> Delays:
         """Let requests take no time."""

@@ -32,6 +32,10 @@ class RealTime(Benchmark):
     title = "Real-time mode"
     command = "make bench-realtime SPARK=4.3"
 
+    def options(self, parser: argparse.ArgumentParser) -> None:
+        """Add the options of the storage's delays."""
+        Delays.options(parser)
+
     def cases(self, options: argparse.Namespace) -> list[Cell]:
         """Return the case."""
         return QUICK if options.quick else FULL
@@ -40,7 +44,7 @@ class RealTime(Benchmark):
         """Measure all contenders in one process. Raises BenchFailed on a Spark that has no such mode for state."""
         if installed_line().name != "4.3":
             raise BenchFailed(f"real-time mode of a stateful query needs Spark 4.3: {self.command}")
-        delays = Delays()
+        delays = Delays.of(run.options)
         run.result.storage = described(delays, SLOTS)
         run.process(
             "", case.spec(str(run.directory / "checkpoints"), delays), case.batches, f"local[{SLOTS}]", main=MAIN

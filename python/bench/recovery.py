@@ -86,7 +86,7 @@ class Case:
         since = self.stock_since if contender in STOCK and self.stock_since >= 0 else self.since
         return (0, 0) if contender in AS_CONTENDER else (all_ - since, since)
 
-    def spec(self, contender: str, phase: str, root: Path) -> dict[str, Any]:
+    def spec(self, contender: str, phase: str, root: Path, delays: Delays) -> dict[str, Any]:
         """Return what the JVM reads."""
         before, since = self.batches(contender)
         # The baseline of a loss has no stores: opening stores elsewhere is part of recovery.
@@ -98,7 +98,7 @@ class Case:
             workload="stateless" if is_stateless else self.workload,
             contender=AS_CONTENDER.get(contender, contender),
             root=str(root),
-            delays=replace(Delays(), network_bytes_per_second=self.network).spec(),
+            delays=replace(delays, network_bytes_per_second=self.network or delays.network_bytes_per_second).spec(),
             stores=self.stores,
             batches_before=before,
             ticks_before=self.ticks,
@@ -117,6 +117,7 @@ FULL = [
     # Stock Spark takes a snapshot every ten versions: here at its best.
     Case("restart", "accounts", 16, since=600, stock_since=0, ticks=6),
     Case("restart", "accounts", 16, since=600, stock_since=0, ticks=6, as_configured=True),
+    Case("restart", "accounts", 16, since=6000, stock_since=0, ticks=6, as_configured=True, repetitions=2),
     Case("lost-executor", "aggregation", 64, since=10, warm=6),
     Case("lost-executor", "join", 64, since=10, warm=6),
     # 5 GB.
@@ -261,11 +262,12 @@ class Recovery(Benchmark):
     command = "make bench-recovery"
 
     def options(self, parser: argparse.ArgumentParser) -> None:
-        """Add the options of the cases."""
+        """Add the options of the cases and of the storage's delays."""
         parser.add_argument("--repetitions", type=int, help="recoveries of each contender")
         parser.add_argument(
             "--contenders", nargs="+", choices=WITH_BOTH, default=WITH_BOTH, help="only these, beside dstl and empty"
         )
+        Delays.options(parser)
 
     def cases(self, options: argparse.Namespace) -> list[Case]:
         """Return the cases, with the options applied."""
@@ -283,11 +285,12 @@ class Recovery(Benchmark):
         """Make each contender's checkpoint, and continue from it in turn."""
         root, prepared = run.directory / "checkpoints", run.directory / "prepared"
         prepared.mkdir()
-        run.result.storage = described(Delays())
+        delays = Delays.of(run.options)
+        run.result.storage = described(delays)
 
         def process(name: str, phase: str) -> None:
             master = CLUSTER if phase == "lose" else None
-            run.process(name, case.spec(name, phase, root), master=master, keep=phase != "prepare")
+            run.process(name, case.spec(name, phase, root, delays), master=master, keep=phase != "prepare")
 
         for name in case.contenders:
             if name in AS_CONTENDER:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plan import Delays
 from recovery import CONTENDERS, EMPTY, FULL, HEADER, OURS, QUICK, Case, Recoveries, recovered, remarks
 from runner import Result, child
 
@@ -30,7 +31,7 @@ def recoveries(case: Case, **millis: int) -> dict[str, Recoveries]:
 
 
 def spec(case: Case, contender: str) -> dict[str, Any]:
-    return case.spec(contender, "lose", Path("root"))
+    return case.spec(contender, "lose", Path("root"), Delays())
 
 
 @pytest.mark.parametrize("cases", [FULL, QUICK])
