@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
+import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 import spark_dstl
-from spark_dstl.commands import main
+from spark_dstl.commands import Program, main
 from spark_dstl.options import all_options
 
 
@@ -104,6 +107,28 @@ def test_an_error_is_one_line_unless_its_place_is_asked_for(jar: Path) -> None:
     assert result.exit_code == 1
     assert result.output == f"Error: SPARK_DSTL_JAR is set to {jar}, but there is no such file\n"
     assert isinstance(dstl("--debug", "config").exception, spark_dstl.JarNotFound)
+
+
+def test_a_terminated_command_gives_back_what_it_holds() -> None:
+    program = Program()
+    given_back = []
+
+    @program.command()
+    def hold() -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(30)
+        finally:
+            given_back.append("pin")
+
+    before = signal.getsignal(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        assert CliRunner().invoke(program, ["hold"]).exit_code == 143
+        assert given_back == ["pin"]
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_words_are_completed_by_the_shell() -> None:

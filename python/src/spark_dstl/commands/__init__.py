@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command `dstl`: each of its commands is a module of this package."""
 
-from typing import Any
+import signal
+from typing import Any, NoReturn
 
 import click
 
@@ -26,13 +27,19 @@ from spark_dstl.commands.watch import watch
 from spark_dstl.version import __version__
 
 _DEBUG = f"{__name__}.debug"
+# As a shell reports a process that the signal has ended.
+_TERMINATED = 128 + signal.SIGTERM
 
 
 class Program(click.Group):
     """A group whose commands end with one line on stderr and an exit code after an error."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; only --debug shows the traceback of an error."""
+        """Run the command; only --debug shows the traceback of an error.
+
+        SIGTERM ends it as Ctrl-C does: it deletes its pins and temporary files, and ends its Java process.
+        """
+        before = signal.signal(signal.SIGTERM, _terminate)
         try:
             return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
@@ -41,6 +48,12 @@ class Program(click.Group):
             if ctx.meta[_DEBUG]:
                 raise
             raise failure(error) from None
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _terminate(*_: object) -> NoReturn:
+    raise SystemExit(_TERMINATED)
 
 
 # click does not wrap a paragraph after a line with a backspace alone.
