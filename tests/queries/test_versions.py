@@ -12,6 +12,7 @@ from harness import Reader, Run
 from other_sparks import Installed, here, others
 from scenarios import Aggregation, JoinAggregation, Scenario
 from settings import STATE_STORE, dstl, log_confs
+from spark_dstl.errors import CannotRepartition
 
 OTHERS = others()
 if not OTHERS:
@@ -62,17 +63,27 @@ def test_a_query_of_another_line_of_spark_continues_there_with_another_number_of
     tmp_path: Path, scenario: Scenario, other: Installed
 ) -> None:
     run = Run.create(tmp_path, scenario)
-    point = "driver.after-commit-entry"
-    with run.start(f"{point}=pause@2", {"spark.jars": other.jar}, other.python) as driver:
-        driver.wait_for_pause(point)
-        driver.kill()
-    with spark_dstl.open(run.queries[0].checkpoint) as checkpoint:
-        done = checkpoint.repartition(3, apply=True, stopped=True)
-    assert (done.batch, done.before) == (2, 4)
+    checkpoint = run.queries[0].checkpoint
+
+    def run_until(batch: int, on: Installed) -> None:
+        point = "driver.after-commit-entry"
+        (run.work / "markers" / point).unlink(missing_ok=True)
+        with run.start(f"{point}=pause@{batch}", {"spark.jars": on.jar}, on.python) as driver:
+            driver.wait_for_pause(point)
+            driver.kill()
+
+    run_until(2, other)
+    if not other.line.reads:
+        with pytest.raises(CannotRepartition, match="Let the query run one batch"), spark_dstl.open(checkpoint) as seen:
+            seen.repartition(3, apply=True, stopped=True)
+        run_until(3, here())
+    with spark_dstl.open(checkpoint) as stopped:
+        done = stopped.repartition(3, apply=True, stopped=True)
+    assert (done.batch, done.before) == (2 if other.line.reads else 3, 4)
     with run.start(confs={"spark.jars": other.jar}, python=other.python) as driver:
         driver.succeed()
     run.check()
-    newest = Path(run.queries[0].checkpoint) / "offsets" / str(max(run.committed(run.queries[0])))
+    newest = Path(checkpoint) / "offsets" / str(max(run.committed(run.queries[0])))
     assert '"spark.sql.shuffle.partitions":"3"' in newest.read_text(encoding="utf-8")
 
 
