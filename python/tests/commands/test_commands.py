@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,11 @@ def test_a_terminated_command_gives_back_what_it_holds() -> None:
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_a_command_runs_in_any_thread() -> None:
+    with ThreadPoolExecutor() as threads:
+        assert threads.submit(dstl, "config", "--no-jar").result().exit_code == 0
 
 
 def test_words_are_completed_by_the_shell() -> None:

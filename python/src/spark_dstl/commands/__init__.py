@@ -2,6 +2,9 @@
 """The command `dstl`: each of its commands is a module of this package."""
 
 import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import click
@@ -39,21 +42,31 @@ class Program(click.Group):
 
         SIGTERM ends it as Ctrl-C does: it deletes its pins and temporary files, and ends its Java process.
         """
-        before = signal.signal(signal.SIGTERM, _terminate)
         try:
-            return super().invoke(ctx)
+            with _ended_by_sigterm():
+                return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except Exception as error:
             if ctx.meta[_DEBUG]:
                 raise
             raise failure(error) from None
-        finally:
-            signal.signal(signal.SIGTERM, before)
 
 
-def _terminate(*_: object) -> NoReturn:
-    raise SystemExit(_TERMINATED)
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    def terminate(*_: object) -> NoReturn:
+        raise SystemExit(_TERMINATED)
+
+    # A program may call commands in another thread, which cannot handle signals.
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 # click does not wrap a paragraph after a line with a backspace alone.
