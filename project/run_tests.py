@@ -44,13 +44,9 @@ OF_3_5 = (
 FILES = {"3.5": tuple(f"tests/{of}.py" for of in OF_3_5)}
 # More end-to-end tests than processors: each waits much, for processes to start and for what it has killed or paused.
 AT_A_TIME = ("-n", "3", "--dist", "worksteal")
-# Tests start hundreds of processes that live for seconds. Without a cache of bytecode, which containers often turn off,
-# each Python process compiles some 300 modules; and Java's optimizing compiler takes longer than its code saves.
-OF_SHORT_PROCESSES = {
-    "PYTHONDONTWRITEBYTECODE": "",
-    "PYTHONPYCACHEPREFIX": str(ROOT / ".build" / "bytecode"),
-    "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1",
-}
+# Tests start hundreds of Python processes. Without a cache of bytecode, which containers often turn off, each compiles
+# some 300 modules.
+BYTECODE_CACHE = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(ROOT / ".build" / "bytecode")}
 COUNT_FILE = ROOT / ".build" / "test-count"
 
 
@@ -170,7 +166,7 @@ def pytest(name: str, *options: str, line: str = DEFAULT_LINE) -> Outcome:
     }
     python = PYTHON if line == DEFAULT_LINE else str(ROOT / ".build" / f"spark-{line}" / "bin" / "python")
     command = (python, "-m", "pytest", *options, f"--junitxml={report}")
-    code = run(name, command, {**OF_SHORT_PROCESSES, **environment})
+    code = run(name, command, BYTECODE_CACHE | environment)
     outcome = read_reports([report])
     return Outcome(outcome.passed, outcome.failed or int(code != 0 or outcome.passed == 0), outcome.failures)
 

@@ -11,12 +11,14 @@ from pyspark.sql import SparkSession
 
 import shared_session
 from harness import Reader
-from settings import with_absolute_jars
+from settings import COMPILER, with_absolute_jars
 from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.verification import verify
 
 # Drivers run in other working directories.
 os.environ.update(with_absolute_jars(os.environ))
+# Every JVM of the tests takes them, also those that the package starts.
+os.environ.setdefault("JDK_JAVA_OPTIONS", COMPILER)
 
 
 @pytest.fixture

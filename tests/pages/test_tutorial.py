@@ -18,7 +18,7 @@ from documents import ROOT, Block, blocks
 
 import spark_dstl
 from harness import free_port
-from settings import COMPILER, IN_FULL
+from settings import IN_FULL
 from spark_facts import skip_unless_readable
 from terminal import Terminal
 
@@ -62,7 +62,7 @@ def environment(work: Path, wheel: Path | None = None) -> dict[str, str]:
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_DIRS": str(work / "local"),
-        "JAVA_TOOL_OPTIONS": f"-Duser.home={HOME} {COMPILER}",
+        "JAVA_TOOL_OPTIONS": f"-Duser.home={HOME}",
     }
     others = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3", *(("SPARK_DSTL_JAR",) if wheel else ()))
     return {name: value for name, value in os.environ.items() if name not in others} | ours
