@@ -2,10 +2,9 @@
 """The command `dstl`: each of its commands is a module of this package."""
 
 import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, NoReturn
+import sys
+from functools import partial
+from typing import Any
 
 import click
 
@@ -15,7 +14,7 @@ from spark_dstl.commands.changing.gc import gc
 from spark_dstl.commands.changing.repartition import repartition
 from spark_dstl.commands.changing.rollback import rollback
 from spark_dstl.commands.config import config
-from spark_dstl.commands.console import failure
+from spark_dstl.commands.console import failure, handling
 from spark_dstl.commands.log import log
 from spark_dstl.commands.ls import ls
 from spark_dstl.commands.probe import probe
@@ -43,7 +42,7 @@ class Program(click.Group):
         SIGTERM ends it as Ctrl-C does: it deletes its pins and temporary files, and ends its Java process.
         """
         try:
-            with _ended_by_sigterm():
+            with handling(partial(sys.exit, _TERMINATED), signal.SIGTERM):
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
@@ -51,22 +50,6 @@ class Program(click.Group):
             if ctx.meta[_DEBUG]:
                 raise
             raise failure(error) from None
-
-
-@contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    def terminate(*_: object) -> NoReturn:
-        raise SystemExit(_TERMINATED)
-
-    # A program may call commands in another thread, which cannot handle signals.
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, terminate)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 # click does not wrap a paragraph after a line with a backspace alone.

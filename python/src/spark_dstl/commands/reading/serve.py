@@ -14,6 +14,7 @@ from typing import IO
 import click
 
 from spark_dstl.checkpoint.locate import PURPOSE
+from spark_dstl.commands.console import handling
 from spark_dstl.commands.console.options import Location, java_process, located, report_option
 from spark_dstl.commands.console.printing import print_report
 from spark_dstl.dependencies import needed
@@ -112,16 +113,12 @@ def _run(run: Callable[[], None], stop: Callable[[], None]) -> None:
         finally:
             ended.set()
 
-    before = {one: signal.signal(one, lambda *_: stop()) for one in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with handling(stop, signal.SIGINT, signal.SIGTERM):
         thread = threading.Thread(target=follow, name="dstl-follow")
         thread.start()
         while not ended.wait(_SIGNALS):
             pass
         thread.join()
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
     if failed:
         raise failed[0]
 
