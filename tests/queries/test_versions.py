@@ -38,16 +38,19 @@ def test_a_query_continues_on_each_line_of_spark_upwards_and_downwards(tmp_path:
     run_on(Run.create(tmp_path, Aggregation.generate(files=2 * len(up_and_down))), up_and_down, reader)
 
 
+def run_until(run: Run, point: str, batch: int, on: Installed) -> None:
+    """Run a query until its driver is killed at a point of a batch."""
+    (run.work / "markers" / point).unlink(missing_ok=True)
+    with run.start(f"{point}=pause@{batch}", {"spark.jars": on.jar}, on.python) as driver:
+        driver.wait_for_pause(point)
+        driver.kill()
+
+
 def run_on(run: Run, on: list[Installed], reader: Reader) -> None:
     """Run a query on one Spark after the other; each driver but the last is killed in the middle of a commit."""
     for number, installed in enumerate(on[:-1]):
         killed_at = 2 * (number + 1)
-        (run.work / "markers" / "driver.before-commit-entry").unlink(missing_ok=True)
-        with run.start(
-            f"driver.before-commit-entry=pause@{killed_at}", {"spark.jars": installed.jar}, installed.python
-        ) as driver:
-            driver.wait_for_pause("driver.before-commit-entry")
-            driver.kill()
+        run_until(run, "driver.before-commit-entry", killed_at, installed)
         assert max(run.committed(run.queries[0])) == killed_at - 1
     with run.start(confs={"spark.jars": on[-1].jar}, python=on[-1].python) as driver:
         driver.succeed()
@@ -63,20 +66,12 @@ def test_a_query_of_another_line_of_spark_continues_there_with_another_number_of
     tmp_path: Path, scenario: Scenario, other: Installed
 ) -> None:
     run = Run.create(tmp_path, scenario)
-    checkpoint = run.queries[0].checkpoint
-
-    def run_until(batch: int, on: Installed) -> None:
-        point = "driver.after-commit-entry"
-        (run.work / "markers" / point).unlink(missing_ok=True)
-        with run.start(f"{point}=pause@{batch}", {"spark.jars": on.jar}, on.python) as driver:
-            driver.wait_for_pause(point)
-            driver.kill()
-
-    run_until(2, other)
+    checkpoint, point = run.queries[0].checkpoint, "driver.after-commit-entry"
+    run_until(run, point, 2, other)
     if not other.line.reads:
         with pytest.raises(CannotRepartition, match="Let the query run one batch"), spark_dstl.open(checkpoint) as seen:
             seen.repartition(3, apply=True, stopped=True)
-        run_until(3, here())
+        run_until(run, point, 3, here())
     with spark_dstl.open(checkpoint) as stopped:
         done = stopped.repartition(3, apply=True, stopped=True)
     assert (done.batch, done.before) == (2 if other.line.reads else 3, 4)
