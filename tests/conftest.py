@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 import shared_session
 from harness import Reader
 from settings import COMPILER, with_absolute_jars
+from spark_dstl.checkpoint import access
 from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.verification import verify
 
@@ -26,6 +27,14 @@ def short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands wait only briefly between two looks at a checkpoint."""
     monkeypatch.setattr(activity, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(verify, "SECOND_LOOK_SECONDS", 0.01)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def java_processes_stay() -> Iterator[None]:
+    """Java processes that read state serve later tests as well."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(access, "release", lambda _: None)
+        yield
 
 
 @pytest.fixture(scope="session")

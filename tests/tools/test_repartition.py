@@ -7,7 +7,7 @@ import copy
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -22,8 +22,6 @@ from convertible import CONVERTIBLE
 from copies import copied
 from settings import IN_FULL, STATE_STORE
 from shared_session import FILES, Moving, Operator, contender
-from spark_dstl.checkpoint.java import hadoop
-from spark_dstl.checkpoint.java.gateway import JvmOptions
 from spark_dstl.checkpoint.repartition import repartition as module
 from spark_dstl.checkpoint.repartition.repartition import Repartition
 from spark_dstl.commands import main
@@ -102,14 +100,6 @@ def test_a_query_continues_with_another_number_of_partitions(
     with spark_dstl.open(str(other.checkpoint)) as checkpoint:
         found = checkpoint.verify(deep=True)
     assert (found.is_damaged, found.lost) == (False, {}), found.damages
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_java_process() -> Iterator[None]:
-    """All commands use one Java process, which is started once and ends with the tests here."""
-    gateway = hadoop._gateway(JvmOptions())
-    yield
-    gateway.close()
 
 
 @pytest.fixture(scope="module")

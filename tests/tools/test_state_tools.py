@@ -23,7 +23,9 @@ import spark_dstl
 from copies import copied
 from settings import IN_FULL
 from shared_session import Contest, Operator, contender
-from spark_dstl import Selection
+from spark_dstl import JvmOptions, Selection
+from spark_dstl.checkpoint import access
+from spark_dstl.checkpoint.java import gateway
 from spark_facts import JOIN_LAYOUTS, READABLE_FORMATS, skip_unless_readable
 from width_operators import OPERATORS
 
@@ -323,13 +325,21 @@ time.sleep(600)
 """
 
 
-def test_the_java_process_ends_with_its_closed_or_killed_parent(counted: Contest) -> None:
-    with spark_dstl.open(str(counted.checkpoint)) as checkpoint:
-        checkpoint.state()
-        assert checkpoint._gateway is not None
-        pid = checkpoint._gateway.pid
-        assert is_alive(pid)
+def test_open_checkpoints_share_a_java_process_that_ends_with_the_last(
+    counted: Contest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "release", gateway.release)
+    options = JvmOptions(memory="900m")
+    with spark_dstl.open(str(counted.checkpoint), jvm=options) as one:
+        with spark_dstl.open(str(counted.checkpoint), jvm=options) as other:
+            assert one.state().read_all() == other.state().read_all()
+            pid = one.gateway().pid
+            assert other.gateway().pid == pid
+        assert one.state().read_all().num_rows > 0
     assert not is_alive(pid)
+
+
+def test_the_java_process_ends_with_its_killed_parent(counted: Contest) -> None:
     command = [sys.executable, "-c", HOLD, str(counted.checkpoint)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from spark_dstl.checkpoint.java.gateway import Gateway
-from spark_dstl.checkpoint.java.hadoop import shared_gateway
-from spark_dstl.checkpoint.locate import StorageOptions, locate
+from spark_dstl.checkpoint.java.gateway import Gateway, acquire, release
+from spark_dstl.checkpoint.locate import StorageOptions, jvm_options, locate
 from spark_dstl.checkpoint.reading import read_entry
 from spark_dstl.checkpoint.storage import Progress, Readers, Storage
 from spark_dstl.checkpoint.survey import Survey, entries_of, look
@@ -30,10 +29,10 @@ class CheckpointAccess:
         self._gateway: Gateway | None = None
 
     def close(self) -> None:
-        """Stop the reader threads, and the Java process if there is one."""
+        """Stop the reader threads, and the Java process if no other checkpoint uses it."""
         self.readers.close()
         if self._gateway is not None:
-            self._gateway.close()
+            release(self._gateway)
             self._gateway = None
 
     @property
@@ -75,9 +74,7 @@ class CheckpointAccess:
         return None
 
     def gateway(self) -> Gateway:
-        """Return the Java process, started at the first call; the process that serves the storage, if there is one."""
-        if (shared := shared_gateway(self.storage_options.jvm)) is not None:
-            return shared
+        """Return the Java process, which open checkpoints with the same options share; the first call may start it."""
         if self._gateway is None:
-            self._gateway = Gateway(self.storage_options.jvm)
+            self._gateway = acquire(jvm_options(self.storage_options))
         return self._gateway

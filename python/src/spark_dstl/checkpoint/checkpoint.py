@@ -51,7 +51,8 @@ def open_checkpoint(
     storage that pyarrow or Hadoop supports. The query may run; its committed batches are visible. Reading changes
     nothing. `base_path` is the directory of the data files, if it is not the one that the newest commit entry names.
     `options` configure access to storage. `progress` is called with a description, the count so far and the total.
-    `jvm` configures the Java process, which reads state and storage that only Hadoop supports.
+    `jvm` configures the Java process, which reads state and storage that only Hadoop supports. Open checkpoints with
+    the same options share it; it ends with the last of them.
 
     ```python
     with spark_dstl.open("/checkpoints/clicks") as checkpoint:
@@ -137,7 +138,7 @@ class Checkpoint(CheckpointAccess):
         self.close()
 
     def close(self) -> None:
-        """Stop the reader threads, and the Java process if there is one."""
+        """Stop the reader threads, and the Java process if no other checkpoint uses it."""
         if self._state is not None:
             self._state.close()
             self._state = None

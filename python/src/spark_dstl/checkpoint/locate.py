@@ -4,7 +4,7 @@
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +82,7 @@ def locate(place: str, options: StorageOptions | None = None) -> Place:
         return _by_uri(place)
     try:
         authority, _, path = rest.removeprefix("//").partition("/") if rest.startswith("//") else ("", "", rest)
-        return Place(hadoop_files(f"{scheme}://{authority}/", options.jvm), f"/{path.lstrip('/')}", place)
+        return Place(hadoop_files(f"{scheme}://{authority}/", jvm_options(options)), f"/{path.lstrip('/')}", place)
     except OSError as error:
         raise UnreadableStorage(
             f"{place} cannot be opened by Hadoop: {error}. Check the address; give the jars of its client with --jars "
@@ -119,6 +119,11 @@ def hadoop_settings(options: StorageOptions) -> dict[str, str]:
     if options.anonymous:
         settings[f"{_S3A}.aws.credentials.provider"] = "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"
     return {**settings, **options.jvm.conf}
+
+
+def jvm_options(options: StorageOptions) -> JvmOptions:
+    """Return the options of the Java process: Hadoop's clients in it keep the settings that they were opened with."""
+    return replace(options.jvm, conf=hadoop_settings(options))
 
 
 def _s3(bucket: str, options: StorageOptions) -> Any:

@@ -7,10 +7,12 @@ from this process, is closed.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -31,6 +33,8 @@ _TAIL = 2000
 _OPENED = (
     "java.lang", "java.lang.invoke", "java.lang.reflect", "java.nio", "java.util", "sun.nio.ch", "sun.util.calendar",
 )  # fmt: skip
+# What Java and Hadoop's clients take from the environment, among them credentials.
+_INHERITED = ("AWS_", "AZURE_", "GOOGLE_", "HADOOP_", "JAVA_", "JDK_", "SPARK_")
 
 
 @dataclass(frozen=True)
@@ -133,6 +137,51 @@ class Gateway:
         if self._process.stdout is not None:
             self._process.stdout.close()
         shutil.rmtree(self._directory, ignore_errors=True)
+
+
+@dataclass
+class _Shared:
+    """A process in use, and what it was started with."""
+
+    gateway: Gateway
+    options: JvmOptions
+    environment: dict[str, str] = field(repr=False)
+    users: int = 1
+
+
+_shared: list[_Shared] = []
+_lock = threading.Lock()
+
+
+def acquire(options: JvmOptions) -> Gateway:
+    """Return the process with these options, which all its users share; start it if none runs.
+
+    It ends when each has released it, or with this process. Raises `JvmFailed` if it does not start.
+    """
+    environment = {name: value for name, value in os.environ.items() if name.startswith(_INHERITED)}
+    with _lock:
+        for one in _shared:
+            if (one.options, one.environment) == (options, environment) and one.gateway.is_running:
+                one.users += 1
+                return one.gateway
+        _shared.append(_Shared(Gateway(options), options, environment))
+        return _shared[-1].gateway
+
+
+def release(gateway: Gateway) -> None:
+    """End a use of the process; the last one ends the process."""
+    with _lock:
+        (one,) = (one for one in _shared if one.gateway is gateway)
+        one.users -= 1
+        if not one.users:
+            _shared.remove(one)
+            gateway.close()
+
+
+@atexit.register
+def _end_all() -> None:
+    for one in _shared:
+        one.gateway.close()
 
 
 def refuse_spark_without_readers() -> None:

@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Storage that only Hadoop has a client for, as a file system of pyarrow on Hadoop's client in a Java process.
 
-The process is started at the first use, serves all storage with the same jars and settings, and ends with this process.
+The file systems hold the process until the end of this one.
 """
 
 from __future__ import annotations
 
-import atexit
 import io
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import Any, NoReturn
 
-from spark_dstl.checkpoint.java.gateway import Gateway, JvmOptions
+from spark_dstl.checkpoint.java.gateway import JvmOptions, acquire
 from spark_dstl.dependencies import needed
 
 PURPOSE = "Storage that Hadoop has a client for"
@@ -27,14 +25,11 @@ _ERRORS: dict[str, type[OSError]] = {
     "org.apache.hadoop.security.AccessControlException": PermissionError,
 }
 
-_lock = threading.RLock()
-_gateways: list[tuple[JvmOptions, Gateway]] = []
-
 
 def hadoop_files(uri: str, options: JvmOptions) -> Any:
     """Return the file system of a URI, which ends with its root. Raises `OSError` if Hadoop cannot open it."""
     filesystems = needed("pyarrow.fs", PURPOSE)
-    java = _gateway(options).tool("HadoopFiles")
+    java = acquire(options).tool("HadoopFiles")
     with storage_errors():
         files = java(uri, dict(options.conf))
     return filesystems.PyFileSystem(_handler(filesystems, files, uri))
@@ -49,22 +44,6 @@ def exclusive_creation(files: Any) -> Callable[[str, bytes], bool] | None:
         return None
     create: Callable[[str, bytes], bool] = files.handler.create_exclusively
     return create
-
-
-def shared_gateway(options: JvmOptions) -> Gateway | None:
-    """Return the Java process for storage with these options, if there is one."""
-    with _lock:
-        return next((gateway for known, gateway in _gateways if known == options and gateway.is_running), None)
-
-
-def _gateway(options: JvmOptions) -> Gateway:
-    with _lock:
-        found = shared_gateway(options)
-        if found is None:
-            found = Gateway(options)
-            atexit.register(found.close)
-            _gateways.append((options, found))
-        return found
 
 
 def _handler(filesystems: Any, files: Any, uri: str) -> Any:
