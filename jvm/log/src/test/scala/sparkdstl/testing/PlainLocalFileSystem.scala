@@ -4,7 +4,7 @@ package sparkdstl.testing
 import java.net.URI
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.{DelegateToFileSystem, LocalFileSystem, Path, RawLocalFileSystem}
+import org.apache.hadoop.fs.{DelegateToFileSystem, FileStatus, LocalFileSystem, Path, RawLocalFileSystem}
 import org.apache.hadoop.fs.permission.FsPermission
 
 /**
@@ -24,4 +24,5 @@ final class PlainLocalFs(uri: URI, configuration: Configuration)
 
 private final class PlainRawLocalFileSystem extends RawLocalFileSystem {
   override def setPermission(path: Path, permission: FsPermission): Unit = ()
+  override def getFileLinkStatus(path: Path): FileStatus = getFileStatus(path)
 }
