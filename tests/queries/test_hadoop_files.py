@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +10,6 @@ import pytest
 from pyarrow.fs import FileSelector, FileType, LocalFileSystem
 
 from spark_dstl import JvmOptions
-from spark_dstl.checkpoint.java.gateway import acquire, release
 from spark_dstl.checkpoint.java.hadoop import exclusive_creation, hadoop_files
 from spark_dstl.checkpoint.locate import Place
 from spark_dstl.checkpoint.storage import Storage
@@ -93,29 +89,3 @@ def test_exclusive_creation_does_not_replace_an_object(files: Any, tmp_path: Pat
     assert not create(str(tmp_path / "one"), b"second")
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"first"]
     assert exclusive_creation(LocalFileSystem()) is None
-
-
-def test_users_with_the_same_options_share_a_java_process(files: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
-    process = acquire(OPTIONS)
-    hadoop_files("file:///tmp/", OPTIONS)
-    assert acquire(JvmOptions(memory="128m")) is process
-    other = acquire(JvmOptions(memory="127m"))
-    monkeypatch.setenv("AWS_PROFILE", "of another account")
-    same = acquire(OPTIONS)
-    assert len({process.pid, other.pid, same.pid}) == 3
-    for one in (process, process, other, same):
-        release(one)
-    assert [one.is_running for one in (process, other, same)] == [True, False, False]
-
-
-def test_a_java_process_that_died_is_replaced() -> None:
-    options = JvmOptions(memory="129m")
-    died = acquire(options)
-    os.kill(died.pid, signal.SIGKILL)
-    while died.is_running:
-        time.sleep(0.01)
-    process = acquire(options)
-    release(died)
-    assert process.is_running
-    release(process)
-    assert not process.is_running

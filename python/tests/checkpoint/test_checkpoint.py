@@ -7,9 +7,30 @@ import pytest
 from written_checkpoint import RUN, Held, Listed, Written, WrittenCheckpoint, zip_of
 
 import spark_dstl
-from spark_dstl import CheckpointNotFound, DamagedLog
+from spark_dstl import CheckpointNotFound, DamagedLog, StorageOptions
 from spark_dstl.checkpoint import tables
 from spark_dstl.checkpoint.checkpoint import find_checkpoints
+
+
+class FakeProcess:
+    def __init__(self, _options: object) -> None:
+        self.is_running = True
+
+    def close(self) -> None:
+        self.is_running = False
+
+
+@pytest.fixture
+def processes(monkeypatch: pytest.MonkeyPatch) -> list[FakeProcess]:
+    """The Java processes that are started."""
+    started: list[FakeProcess] = []
+
+    def start(options: object) -> FakeProcess:
+        started.append(FakeProcess(options))
+        return started[-1]
+
+    monkeypatch.setattr("spark_dstl.checkpoint.java.gateway.Gateway", start)
+    return started
 
 
 @pytest.fixture
@@ -187,28 +208,43 @@ def test_unreadable_metadata_of_spark_is_left_out(written: WrittenCheckpoint) ->
 
 
 def test_a_call_after_a_failed_one_starts_no_second_java_process(
-    written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch
+    written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch, processes: list[FakeProcess]
 ) -> None:
-    started: list[object] = []
-
-    class Started:
-        def __init__(self, _options: object) -> None:
-            started.append(self)
-
-        def close(self) -> None:
-            started.remove(self)
-
     def failing(_checkpoint: object, _gateway: object) -> None:
         raise spark_dstl.JvmFailed("it lacks a class")
 
-    monkeypatch.setattr("spark_dstl.checkpoint.access.Gateway", Started)
     monkeypatch.setattr("spark_dstl.checkpoint.checkpoint.StateReader", failing)
     with spark_dstl.open(str(written.root)) as checkpoint:
         for _ in range(2):
             with pytest.raises(spark_dstl.JvmFailed):
                 checkpoint.state()
-        assert len(started) == 1
-    assert not started
+        assert [one.is_running for one in processes] == [True]
+    assert [one.is_running for one in processes] == [False]
+
+
+def test_checkpoints_with_the_same_options_share_a_java_process(
+    written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch, processes: list[FakeProcess]
+) -> None:
+    path = str(written.root)
+    with spark_dstl.open(path) as one, spark_dstl.open(path, options=StorageOptions(endpoint="http://other")) as other:
+        with spark_dstl.open(path) as same:
+            assert same.gateway() is one.gateway()
+        assert other.gateway() is not one.gateway()
+        monkeypatch.setenv("AWS_PROFILE", "another account")
+        with spark_dstl.open(path) as of_another_account:
+            assert of_another_account.gateway() is not one.gateway()
+        assert [process.is_running for process in processes] == [True, True, False]
+    assert not any(process.is_running for process in processes)
+
+
+@pytest.mark.usefixtures("processes")
+def test_a_java_process_that_died_is_not_shared(written: WrittenCheckpoint) -> None:
+    with spark_dstl.open(str(written.root)) as one, spark_dstl.open(str(written.root)) as later:
+        died = one.gateway()
+        died.close()
+        assert later.gateway() is not died
+        one.close()
+        assert later.gateway().is_running
 
 
 @pytest.mark.parametrize(
