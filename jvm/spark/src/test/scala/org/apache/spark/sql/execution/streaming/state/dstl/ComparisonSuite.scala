@@ -101,8 +101,6 @@ abstract class ComparisonSuite extends LocalSpark with BeforeAndAfterAll {
     directory = Files.createTempDirectory("dstl-comparison")
     spark = createSpark(Map(
       "spark.sql.shuffle.partitions" -> "2",
-      "spark.sql.codegen.wholeStage" -> "false",
-      "spark.sql.codegen.factoryMode" -> "NO_CODEGEN",
       "spark.sql.adaptive.enabled" -> "false",
       "spark.sql.streaming.noDataMicroBatches.enabled" -> "false",
       "spark.sql.streaming.stateStore.maintenanceInterval" -> "1h"
