@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts the requests of batches and of a restart in the access log of an S3 server, beside stock Spark.
 
+A second restart is timed, with each answer delayed by 50 ms.
+
 `make storage-requests` runs it. Intervals (snapshots, maintenance) are scaled from ten seconds a batch to three.
 `STATES` is a regular expression for what to measure; results of others are kept. The price of a month is computed
 from the list prices of S3 Standard in us-east-1, https://aws.amazon.com/s3/pricing/.
@@ -12,6 +14,7 @@ import json
 import re
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,9 +24,10 @@ from rich.progress import track
 from storage_figures import REQUESTS, write
 
 from counting import by_batch, by_operation
+from harness import Run
 from s3 import on_s3
 from scenarios import Aggregation
-from servers import Versitygw, versitygw
+from servers import Versitygw, toxiproxy, versitygw
 from settings import FILE_MANAGER_KEY, FORMAT_VERSION, STATE_STORE, dstl, log_confs, stock_confs
 from spark_dstl.probing.cost import READ_DOLLARS, SECONDS_A_MONTH, WRITE_DOLLARS
 
@@ -37,6 +41,7 @@ STATES: Mapping[str, Mapping[str, str]] = {
 PARTITIONS = 16
 WANTED = 200
 INTERVAL = "3 seconds"
+DELAY_MILLIS = 50
 # The first batches probe the storage, and have nothing to delete.
 BEFORE = 40
 COUNTED = 30
@@ -73,22 +78,23 @@ def main() -> None:
 
 
 def measure(server: Versitygw, work: Path, confs: Mapping[str, str]) -> dict[str, Any]:
-    """Count the requests of a batch, on average, and of a restarted driver with the one batch that it finds."""
+    """Count the requests of a batch, on average, and of restarted drivers with the one batch that each finds."""
     work.mkdir()
-    run = on_s3(work, server, Aggregation.generate(BEFORE + COUNTED + 1), confs={**confs, **COMPRESSED})
+    run = on_s3(work, server, Aggregation.generate(BEFORE + COUNTED + 2), confs={**confs, **COMPRESSED})
     run.interval = INTERVAL
-    last = run.queries[0].input / "events" / f"{BEFORE + COUNTED:04d}.json"
-    last.rename(work / last.name)
+    events = run.queries[0].input / "events"
+    later = [path.rename(work / path.name) for path in sorted(events.iterdir())[BEFORE + COUNTED :]]
     with run.start() as driver:
         # From the access log: a request to the server would be counted.
         driver.wait_until(lambda: len(by_batch(server.asked())) > BEFORE + COUNTED, f"{BEFORE + COUNTED} batches")
     counted = sum(by_batch(server.asked())[BEFORE : BEFORE + COUNTED], Counter())
-    before = len(server.requests())
-    (work / last.name).rename(last)
     run.interval = ""
-    with run.start() as driver:
-        driver.succeed()
-    restart = sum(by_batch(server.asked()[before:]), Counter())
+    later[0].rename(events / later[0].name)
+    restart, _ = restarted(run, server, {})
+    later[1].rename(events / later[1].name)
+    with toxiproxy(work, server.port) as proxy:
+        proxy.add("latency", latency=DELAY_MILLIS)
+        delayed, seconds = restarted(run, server, {"spark.hadoop.fs.s3a.endpoint": proxy.address})
     run.check()
     return {
         "batch": shares(counted, 1),
@@ -97,7 +103,21 @@ def measure(server: Versitygw, work: Path, confs: Mapping[str, str]) -> dict[str
         f"dollars a month with {WANTED} partitions": a_month(shares(counted, WANTED / PARTITIONS)),
         "restart": dict(sorted(by_operation(restart.items()).items())),
         "restart, all": restart.total(),
+        f"restart with {DELAY_MILLIS} ms, all": delayed.total(),
+        f"restart with {DELAY_MILLIS} ms, seconds": round(seconds, 1),
     }
+
+
+def restarted(run: Run, server: Versitygw, confs: Mapping[str, str]) -> tuple[Counter[str], float]:
+    """Return the requests of a new driver, and the seconds from its first one to its commit entry."""
+    before = len(server.requests())
+    with run.start(confs=confs) as driver:
+        driver.wait_until(lambda: len(server.requests()) > before, "request")
+        began = time.monotonic()
+        driver.wait_until(lambda: len(by_batch(server.asked()[before:])) > 1, "batch")
+        seconds = time.monotonic() - began
+        driver.succeed()
+    return sum(by_batch(server.asked()[before:]), Counter()), seconds
 
 
 def shares(counted: Mapping[str, int], times: float) -> dict[str, float]:

@@ -39,7 +39,7 @@ def test_a_local_directory_is_probed_and_left_as_it_was(tmp_path: Path) -> None:
     assert "Exclusive creation: yes. In 10 races of 8 creators each one won" in result.output
     assert "- stands for too few requests: p99 takes 100 of a kind, p99.9 1000, as of --objects 1000." in result.output
     assert re.search(r"^put +30( +[0-9.]+){2} +- +- +[0-9.]+ +0$", result.output, re.MULTILINE), result.output
-    assert re.search(r"^list price on S3 +\$1,667 +\$6$", result.output, re.MULTILINE), result.output
+    assert re.search(r"^list price on S3 +\$1,652 +\$7$", result.output, re.MULTILINE), result.output
 
 
 def test_without_a_path_the_cost_of_a_query_is_printed() -> None:
