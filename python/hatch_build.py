@@ -32,6 +32,7 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         package = root / "src" / "spark_dstl"
         release = _VERSION.search((package / "version.py").read_text(encoding="utf-8"))
         assert release is not None
+        jars = []
         for line in _LINE.finditer((package / "release.py").read_text(encoding="utf-8")):
             if os.environ.get("SPARK_DSTL_WHEEL_FOR") not in (None, line["line"]):
                 continue
@@ -41,6 +42,9 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
                     f"{root / jar} is missing, without which the package is of no use with Spark {line['line']}: in a "
                     "checkout `make wheel` builds the jars and then the package"
                 )
+            jars.append(jar)
+        # After all are found: a build that fails is not finalized.
+        for jar in jars:
             if self.target_name == "wheel":
                 build_data["force_include"][self._unpacked(root / jar)] = jar.removeprefix("src/")
             else:

@@ -125,7 +125,11 @@ def test_a_wheel_for_one_spark_needs_and_carries_that_jar_alone(source: Path, mo
 
 @pytest.mark.parametrize("kind", ["wheel", "sdist"])
 @pytest.mark.parametrize("line", LINES, ids=[line.name for line in LINES])
-def test_nothing_is_built_without_one_of_the_jars(source: Path, kind: str, line: SparkLine) -> None:
+def test_nothing_is_built_without_one_of_the_jars(
+    source: Path, kind: str, line: SparkLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (temporary := tmp_path / "temporary").mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     put_jars(source)
     put_jars(source, "0.0.9")
     (source / "src" / "spark_dstl" / "jars" / line.jar).unlink()
@@ -134,6 +138,7 @@ def test_nothing_is_built_without_one_of_the_jars(source: Path, kind: str, line:
     assert f"{line.jar} is missing" in result.stderr
     assert "make wheel" in result.stderr
     assert not list(source.parent.glob("spark_dstl-*"))
+    assert not list(temporary.iterdir())
 
 
 def test_the_index_page_shows_the_readme_without_relative_links(source: Path) -> None:
