@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -92,8 +92,12 @@ class Clicks:
         It deletes in the background, and may end before it has.
         """
         self.resume(batches)
-        while (self.checkpoint / entry).exists():
-            assert self.later, f"{entry} still exists after the last batch"
+        self.resume_until(lambda: not (self.checkpoint / entry).exists(), batches, f"{entry} still exists")
+
+    def resume_until(self, holds: Callable[[], bool], batches: int, otherwise: str) -> None:
+        """Run the query over that many further files again and again, until its background work has made this hold."""
+        while not holds():
+            assert self.later, f"{otherwise} after the last batch"
             self.resume(batches)
 
     def fail(self, batches: int | None = None, confs: Mapping[str, str] | None = None) -> str:

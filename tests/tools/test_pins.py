@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,12 +21,13 @@ def test_a_pinned_batch_is_read_long_after_spark_has_purged_it(
     spark: SparkSession, tmp_path: Path, version: int
 ) -> None:
     settings = {**RETAIN_LITTLE, **SNAPSHOTS, FORMAT_VERSION: str(version)}
-    clicks = Clicks.create(spark, tmp_path / "query", 60, settings)
+    files = 60
+    clicks = Clicks.create(spark, tmp_path / "query", files, settings)
     clicks.resume(2)
     # Snapshots are made in the background. Until each store has one, a pinned batch needs the entry of batch 0.
-    while not can_do_without_batch_0(clicks):
-        clicks.resume(1)
+    clicks.resume_until(partial(can_do_without_batch_0, clicks), 1, "a store has no snapshot")
     with spark_dstl.open(str(clicks.checkpoint)) as checkpoint, checkpoint.pin() as pin:
+        assert pin.batch == files - len(clicks.later) - 1
         before, pinned = (rows_of(checkpoint, batch) for batch in (pin.batch - 1, pin.batch))
         clicks.resume_until_deleted(f"offsets/{pin.batch}", 6)
         clicks.resume_until_deleted("commits/0", 1)
