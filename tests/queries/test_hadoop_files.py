@@ -4,16 +4,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from pyarrow.fs import FileSelector, FileType, LocalFileSystem
 
 from spark_dstl import JvmOptions
+from spark_dstl.checkpoint.java import gateway
 from spark_dstl.checkpoint.java.hadoop import exclusive_creation, hadoop_files
-from spark_dstl.checkpoint.locate import Place
+from spark_dstl.checkpoint.locate import Place, StorageOptions
 from spark_dstl.checkpoint.storage import Storage
-from spark_dstl.errors import UnreadableStorage
+from spark_dstl.errors import JvmFailed, UnreadableStorage
 from spark_dstl.probing.exclusiveness import EXCLUSIVE
 from spark_dstl.probing.places import HadoopFiles
 from spark_dstl.probing.probe import Plan, Probe
@@ -89,3 +90,18 @@ def test_exclusive_creation_does_not_replace_an_object(files: Any, tmp_path: Pat
     assert not create(str(tmp_path / "one"), b"second")
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"first"]
     assert exclusive_creation(LocalFileSystem()) is None
+
+
+def test_file_systems_with_the_same_options_share_a_java_process(files: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    started: list[JvmOptions] = []
+
+    def start(options: JvmOptions) -> NoReturn:
+        started.append(options)
+        raise JvmFailed("it was not to be started")
+
+    monkeypatch.setattr(gateway, "Gateway", start)
+    hadoop_files("file:///tmp/", JvmOptions(memory="128m"))
+    assert started == []
+    with pytest.raises(JvmFailed):
+        hadoop_files("file:///tmp/", StorageOptions().jvm)
+    assert started == [StorageOptions().jvm]

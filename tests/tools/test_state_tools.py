@@ -335,6 +335,7 @@ def test_open_checkpoints_share_a_java_process_that_ends_with_the_last(
             assert one.state().read_all() == other.state().read_all()
             pid = one.gateway().pid
             assert other.gateway().pid == pid
+            assert is_alive(pid)
         assert one.state().read_all().num_rows > 0
     assert not is_alive(pid)
 
