@@ -95,8 +95,7 @@ def test_a_replaced_driver_is_fenced_before_its_next_batch(tmp_path: Path, reade
     run = Run.create(tmp_path, Aggregation.generate())
     with run.start("driver.after-commit-entry=pause@3") as late:
         late.wait_for_pause("driver.after-commit-entry")
-        with run.start() as first:
-            first.succeed()
+        run.complete(reader)
         written = run.queries[0].written()
         run.resume("driver.after-commit-entry")
         assert late.wait() != 0

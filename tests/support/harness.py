@@ -191,12 +191,16 @@ class Run:
         """The settings, with the test jar if there are fail points, which a class in it interprets."""
         return {**confs, "spark.jars": f"{confs['spark.jars']},{os.environ[TEST_JAR]}"} if fail_points else dict(confs)
 
-    def finish(self, reader: Reader | None = None) -> None:
-        """Run the queries to their end, with executors in the driver, and check results and states."""
-        with self.start(confs={"spark.master": "local[2]"}) as driver:
-            driver.succeed()
-        self.check()
+    def finish(self, reader: Reader) -> None:
+        """Run the queries to their end in the reader's application, and check results and states."""
+        self.complete(reader)
         self.check_state(reader)
+
+    def complete(self, reader: Reader) -> None:
+        """Run the queries to their end in the reader's application, and check results."""
+        of_session = {key: value for key, value in self.confs.items() if key.startswith("spark.sql.")}
+        reader.do(self.write_spec("run", of_session, parent=None))
+        self.check()
 
     def check(self) -> None:
         """Check that every query's sink holds exactly the result."""
@@ -224,7 +228,8 @@ class Run:
                 driver.succeed()
         else:
             kept = {key: value for key, value in self.confs.items() if key in IN_NO_CHECKPOINT}
-            reader.read(self.write_spec("read-state", kept, parent=None), self.state)
+            self.state.unlink(missing_ok=True)
+            reader.do(self.write_spec("read-state", kept, parent=None))
         versions = json.loads(self.state.read_text(encoding="utf-8"))
         read: dict[str, set[int]] = defaultdict(set)
         for version in versions:
@@ -299,7 +304,7 @@ class Run:
 
 
 class Reader:
-    """An application without queries that reads the states of other runs. All tests share it.
+    """An application that reads the states of other runs, and runs their queries to the end. All tests share it.
 
     `confs` are settings of the storage where the states are.
     """
@@ -310,16 +315,15 @@ class Reader:
         self._run.confs.update(faults(fail=0, hang=0, lost_reply=0))
         self._driver: Driver | None = None
 
-    def read(self, spec: Path, state: Path) -> None:
-        """Read the states that the specification names into the given file."""
-        state.unlink(missing_ok=True)
+    def do(self, spec: Path) -> None:
+        """Do the task of a specification, in a session with its settings."""
         if self._driver is None:
             path = self._run.write_spec("serve", self._run.confs, parent=None)
             command = [sys.executable, str(HERE / "query_driver.py"), str(path)]
             self._driver = start_driver(command, {}, self._run.work, path.stem, subprocess.PIPE)
         self._driver.tell(str(spec))
         try:
-            self._driver.wait_until(state.exists, f"states of {spec}")
+            self._driver.wait_until(spec.with_suffix(".done").exists, f"end of the task of {spec}")
         except Failed:
             self.close()
             raise

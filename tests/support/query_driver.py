@@ -2,7 +2,7 @@
 """The driver process of the end-to-end tests: `query_driver.py <spec.json>`.
 
 Runs the queries of the specification to the end of their input, or reads the states of their checkpoints, and exits;
-or reads the states of each specification whose path it gets on its standard input. It writes its output to files,
+or does so for each specification whose path it gets on its standard input, in turn. It writes its output to files,
 because a test may kill the process at any moment. `harness.py` writes the specification and reads the files.
 """
 
@@ -48,12 +48,20 @@ def main() -> None:
         read_state(spark, spec)
     else:
         for line in sys.stdin:
-            asked: Spec = json.loads(Path(line.strip()).read_text(encoding="utf-8"))
-            reader = spark.newSession()
-            for key, value in asked["confs"].items():
-                reader.conf.set(key, value)
-            read_state(reader, asked)
+            path = Path(line.strip())
+            serve(spark.newSession(), json.loads(path.read_text(encoding="utf-8")))
+            path.with_suffix(".done").touch()
     spark.stop()
+
+
+def serve(session: SparkSession, asked: Spec) -> None:
+    """Do a task in a new session of this application, with the settings of the task's specification."""
+    for key, value in asked["confs"].items():
+        session.conf.set(key, value)
+    if asked["task"] == "run":
+        until_workers_connect(lambda: run(session, asked))
+    else:
+        read_state(session, asked)
 
 
 def session(spec: Spec) -> SparkSession:
