@@ -329,6 +329,8 @@ def test_open_checkpoints_share_a_java_process_that_ends_with_the_last(
     counted: Contest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(access, "release", gateway.release)
+    # What Java writes itself to its standard output, such as warnings, is not the port.
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Xlog:gc+init:stdout")
     options = JvmOptions(memory="900m")
     with spark_dstl.open(str(counted.checkpoint), jvm=options) as one:
         with spark_dstl.open(str(counted.checkpoint), jvm=options) as other:

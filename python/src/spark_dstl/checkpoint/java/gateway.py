@@ -65,6 +65,9 @@ class Gateway:
             f"-Xmx{options.memory}",
             "-XX:+UseSerialGC",
             "-Xshare:auto",
+            # py4j takes the first line of the standard output for a port; Java writes warnings there.
+            "-Xlog:all=off:stdout",
+            "-Xlog:all=warning:stderr",
             f"-Djava.io.tmpdir={self._directory}",
             "-Djava.net.preferIPv4Stack=true",
             "-Dio.netty.tryReflectionSetAccessible=true",
