@@ -25,6 +25,7 @@ from convertible import CONVERTIBLE, JOIN_FORMAT, duplicates
 from settings import IN_FULL, PROVIDER
 from shared_session import FILES, Moving, Operator, contender
 from spark_dstl import CannotConvert, JvmFailed, UnreadableState
+from spark_dstl.checkpoint.convert import stores
 from spark_dstl.checkpoint.convert.conversion import Conversion
 from spark_dstl.commands import main
 from spark_dstl.release import installed_line
@@ -98,7 +99,7 @@ def test_a_converted_query_gives_the_results_of_an_unconverted_one(
         staying.result()
     assert files(source) == before
     assert (done.batch, done.begun, done.kept) == (max(numbers(source / "commits")), None, 0)
-    assert sum(stores.rows or 0 for stores in done.stores) > 0
+    assert sum(one.rows or 0 for one in done.stores) > 0
     with spark_dstl.open(str(ours.checkpoint)) as checkpoint:
         found = checkpoint.verify()
     assert (found.is_damaged, found.newest_undamaged) == (False, done.batch), found.damages
@@ -200,8 +201,10 @@ def plain(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Path
 
 
 def test_a_killed_conversion_continues_and_leaves_no_usable_checkpoint_before(
-    tmp_path: Path, plain: Path, spark: SparkSession
+    tmp_path: Path, plain: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # The first of the two stores is done, the second is under way.
+    monkeypatch.setattr(stores, "_AT_ONCE", 1)
     target = tmp_path / "target"
     killed: list[int] = []
 
@@ -221,6 +224,7 @@ def test_a_killed_conversion_continues_and_leaves_no_usable_checkpoint_before(
         hasty.begin()
     with pytest.raises(CannotConvert, match="a query has continued it"):
         converted(plain, hasty.checkpoint)
+    shutil.rmtree(target / "state/0/1", ignore_errors=True)
     (target / "state/0/1/SSTs").mkdir(parents=True)
     (target / "state/0/1/SSTs/000008-left-over.sst").write_bytes(b"begun")
     done = converted(plain, target)

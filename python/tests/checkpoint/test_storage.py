@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -6,7 +7,7 @@ import pytest
 
 from spark_dstl import dependencies
 from spark_dstl.checkpoint.locate import StorageOptions, locate, server_of
-from spark_dstl.checkpoint.storage import Readers, Storage
+from spark_dstl.checkpoint.storage import Readers, Storage, at_once
 from spark_dstl.errors import MissingPackage, UnreadableStorage
 
 
@@ -145,3 +146,36 @@ def test_the_error_for_a_missing_package_has_the_command_to_install_it() -> None
         match=r'Reading needs the package no-such-thing, which is not installed: pip install "spark-dstl\[inspect\]"',
     ):
         dependencies.needed("no_such_thing.part", "Reading")
+
+
+def test_several_items_are_worked_on_at_once() -> None:
+    together = threading.Barrier(3, timeout=60)
+    counts: list[int] = []
+
+    def work(item: int) -> int:
+        together.wait()
+        return item * item
+
+    assert at_once(3, work, range(6), counts.append) == [0, 1, 4, 9, 16, 25]
+    assert counts == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("error", [UnreadableStorage("refused"), KeyboardInterrupt()])
+def test_an_error_ends_work_that_has_begun_and_leaves_out_the_rest(error: BaseException) -> None:
+    has_failed = threading.Event()
+    begun, ended = [], []
+
+    def work(item: int) -> None:
+        begun.append(item)
+        if item == 1:
+            has_failed.wait(60)
+            ended.append(item)
+
+    def done(_count: int) -> None:
+        has_failed.set()
+        raise error
+
+    with pytest.raises(type(error)):
+        at_once(2, work, range(1000), done)
+    assert ended == [1]
+    assert len(begun) < 1000

@@ -8,7 +8,7 @@ not an error, because queries delete objects.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -221,6 +221,25 @@ class Readers:
     def close(self) -> None:
         """Stop the threads and cancel the waiting reads."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def at_once(number: int, work: Callable[[T], R], items: Sequence[T], done: Callable[[int], None]) -> list[R]:
+    """Do some work for several items at once; return the results in order of the items.
+
+    `done` is called with the number of items that are done. Unlike reads, work that changes something must not continue
+    in the background after an error or an interrupt: it is raised when the work that has begun is done, and the rest
+    is left out.
+    """
+    results = []
+    with ThreadPoolExecutor(number, thread_name_prefix="dstl-work") as pool:
+        begun = [pool.submit(work, item) for item in items]
+        try:
+            for answer in begun:
+                results.append(answer.result())
+                done(len(results))
+        finally:
+            pool.shutdown(cancel_futures=True)
+    return results
 
 
 def caught(question: Callable[[T], R], *errors: type[Exception]) -> Callable[[T], R | Exception]:

@@ -11,11 +11,12 @@ from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.sparkfiles import json_object
-from spark_dstl.checkpoint.storage import Storage, StoredObject
+from spark_dstl.checkpoint.storage import Storage, StoredObject, at_once
 from spark_dstl.checkpoint.survey import Survey
 from spark_dstl.errors import DstlError
 
 _MAX_OWNER = 64 * 1024
+_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -116,8 +117,11 @@ def delete_leftovers(
     activity.refuse_if_running(checkpoint, stopped, wait)
     activity.refuse_if_changed(checkpoint, found.newest)
     base = checkpoint.base(checkpoint.survey().base)
-    deleted = 0
-    for done, one in enumerate(found.objects, start=1):
-        deleted += (base if one.in_base else checkpoint.storage).delete(one.name)
-        checkpoint.progress("Deleting", done, len(found.objects))
-    return replace(found, deleted=deleted)
+
+    def delete(one: Leftover) -> bool:
+        return (base if one.in_base else checkpoint.storage).delete(one.name)
+
+    def done(count: int) -> None:
+        checkpoint.progress("Deleting", count, len(found.objects))
+
+    return replace(found, deleted=sum(at_once(_AT_ONCE, delete, found.objects, done)))

@@ -15,10 +15,13 @@ from spark_dstl.checkpoint.java.gateway import PURPOSE, Gateway, spark_jars
 from spark_dstl.checkpoint.java.hadoop import storage_errors
 from spark_dstl.checkpoint.locate import hadoop_path, hadoop_settings
 from spark_dstl.checkpoint.sparkfiles import Operator, numbered_directories
+from spark_dstl.checkpoint.storage import at_once
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import CannotConvert, DstlError, JvmFailed, UnreadableState, UnreadableStorage, UnsupportedSpark
 from spark_dstl.release import LINES
 
+# Stores of this provider are held in memory as a whole, and the Java process has a gigabyte by default.
+_AT_ONCE = 4
 # Every operator of Spark 4.2 that can have state in this provider: they use neither column families nor merges.
 _CONVERTIBLE = {
     "stateStoreSave", "sessionWindowStateStoreSaveExec", "symmetricHashJoin", "dedupe", "dedupeWithinWatermark",
@@ -150,13 +153,10 @@ class StoreConversion:
 
     def convert(self, of: NamedStores, done: int, total: int) -> tuple[NamedStores, int]:
         """Convert all partitions of a store name; return it with its rows, and the number of written stores."""
-        rows = written = 0
-        for partition in range(of.partitions):
-            found, is_new = self._one(Store(of.operator, partition, of.store))
-            rows += found
-            written += is_new
-            self._checkpoint.progress("Converting stores", done + partition + 1, total)
-        return replace(of, rows=rows), written
+        stores = [Store(of.operator, partition, of.store) for partition in range(of.partitions)]
+        progress = self._checkpoint.progress
+        found = at_once(_AT_ONCE, self._one, stores, lambda here: progress("Converting stores", done + here, total))
+        return replace(of, rows=sum(rows for rows, _ in found)), sum(is_new for _, is_new in found)
 
     def _one(self, store: Store) -> tuple[int, bool]:
         is_there = self._target.size(f"state/{store.directory}/{self._point.batch + 1}.zip") is not None

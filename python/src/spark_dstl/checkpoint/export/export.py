@@ -21,6 +21,7 @@ from spark_dstl.checkpoint.locate import Place
 from spark_dstl.checkpoint.pins import pinned_if_possible
 from spark_dstl.checkpoint.reading import SegmentReader, read_entry
 from spark_dstl.checkpoint.sparkfiles import OURS, STOCKS
+from spark_dstl.checkpoint.survey import numbered
 from spark_dstl.checkpoint.verification.verify import rollback_obstacle, verify
 from spark_dstl.errors import CannotExport, MissingLogObject
 
@@ -95,14 +96,12 @@ def _planned(checkpoint: CheckpointAccess, batches: list[int]) -> Iterator[Plann
             # A plain file with the name of a segment belongs to an attempt that is not the winner.
             if one.name not in written and not _is_checksum(one.name, written):
                 yield one
-    for stored in storage.objects("offsets"):
-        batch = names.number(stored.last_name)
-        # A batch that was begun and is not committed runs again.
-        if batch is not None and (batch in batches or batch > batches[-1]):
-            content = storage.read(stored.name, sparkfiles.MAX_OFFSETS) or b""
-            yield of_bytes(stored.name, content.replace(OURS.encode(), STOCKS.encode()))
-    for batch in batches:
-        entry = read_entry(storage, batch)
+    # A batch that was begun and is not committed runs again.
+    begun = [one for one in numbered(storage.objects("offsets")) if one in batches or one > batches[-1]]
+    read = checkpoint.readers.each
+    for batch, content in read(lambda one: storage.read(f"offsets/{one}", sparkfiles.MAX_OFFSETS) or b"", begun):
+        yield of_bytes(f"offsets/{batch}", content.replace(OURS.encode(), STOCKS.encode()))
+    for batch, entry in read(partial(read_entry, storage), batches):
         if entry is None:
             raise MissingLogObject(f"{storage.shown(f'commits/{batch}')} was deleted: a query runs on the checkpoint")
         yield of_bytes(f"commits/{batch}", f"{entry.version_line}\n{entry.metadata_line}".encode())
@@ -113,8 +112,8 @@ def _logged_state(checkpoint: CheckpointAccess) -> Iterator[Planned]:
     survey = checkpoint.survey()
     segments = SegmentReader(checkpoint.storage, checkpoint.base(survey.base))
     # The newest first. A file that several snapshots name is the same in each.
-    for batch in [batch for batch, facts in reversed(survey.entries.items()) if facts.index]:
-        entry = read_entry(checkpoint.storage, batch)
+    newest_first = [batch for batch, facts in reversed(survey.entries.items()) if facts.index]
+    for _, entry in checkpoint.readers.each(partial(read_entry, checkpoint.storage), newest_first):
         if entry is None:
             continue
         for segment in entry.segments:

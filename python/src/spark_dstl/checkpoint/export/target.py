@@ -5,13 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.locate import PURPOSE, Place
-from spark_dstl.checkpoint.storage import PIECE, Storage, StoredObject
+from spark_dstl.checkpoint.storage import PIECE, Storage, StoredObject, at_once
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import DstlError, MissingLogObject, UnreadableStorage
+
+_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -91,23 +94,31 @@ class Target(Storage):
     def write_missing(self, plan: Sequence[Planned]) -> tuple[int, int]:
         """Write the objects that are missing or have another length; return their number and bytes."""
         there = {stored.name: stored.size for stored in self.objects(recursive=True)}
-        written = total = 0
-        for done, one in enumerate(plan, start=1):
-            if there.get(one.name) != one.size:
+
+        def write(one: Planned) -> bool:
+            is_missing = there.get(one.name) != one.size
+            if is_missing:
                 self.write(one.name, one.pieces())
-                written += 1
-                total += one.size
-            self._progress("Writing objects", done, len(plan))
-        return written, total
+            return is_missing
+
+        def done(count: int) -> None:
+            self._progress("Writing objects", len(written) + count, len(plan))
+
+        written: list[bool] = []
+        # A directory is whole before the next is begun: Spark starts from what `offsets` and `commits` have.
+        for _, of_directory in groupby(plan, key=lambda one: one.name.partition("/")[0]):
+            written += at_once(_AT_ONCE, write, list(of_directory), done)
+        return sum(written), sum(one.size for one, is_new in zip(plan, written, strict=True) if is_new)
 
     def check(self, plan: Sequence[Planned]) -> None:
         """Compare every object. One that an interrupted try left in full length with other bytes is written again."""
-        for done, one in enumerate(plan, start=1):
+        at_once(_AT_ONCE, self._check, plan, lambda done: self._progress("Comparing objects", done, len(plan)))
+
+    def _check(self, one: Planned) -> None:
+        if not self.has(one):
+            self.write(one.name, one.pieces())
             if not self.has(one):
-                self.write(one.name, one.pieces())
-                if not self.has(one):
-                    raise self.spoilt(one.name)
-            self._progress("Comparing objects", done, len(plan))
+                raise self.spoilt(one.name)
 
     def spoilt(self, name: str) -> DstlError:
         """Return the error for an object that does not have the bytes that were written to it."""

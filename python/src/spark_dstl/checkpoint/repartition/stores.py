@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from spark_dstl.checkpoint.access import CheckpointAccess
@@ -12,10 +13,13 @@ from spark_dstl.checkpoint.java.gateway import Gateway
 from spark_dstl.checkpoint.java.state import StateReader
 from spark_dstl.checkpoint.repartition.plan import Plan
 from spark_dstl.checkpoint.sparkfiles import Operator, json_object, state_ids
+from spark_dstl.checkpoint.storage import at_once
 from spark_dstl.errors import UnreadableState
 
 # Each pass over the old partitions has that many files of rows open.
-_AT_ONCE = 400
+_FILES = 400
+# Each takes some 200 MiB of memory, most of it outside of the heap.
+_AT_ONCE = 4
 
 
 class StoreRepartition:
@@ -66,17 +70,22 @@ class StoreRepartition:
             java = self._java.store(operator.id, name, operator.is_whole)
         rows = 0
         number = operator.partitions(self._number)
-        for first in range(0, number, _AT_ONCE):
-            until = min(first + _AT_ONCE, number)
-            for old in range(operator.stores[name]):
-                self._ask(Store(operator.id, old, name), java.read, old, first, until)
-            for new in range(first, until):
-                store = Store(operator.id, new, name)
-                self._delete_earlier(store)
-                written = self._ask(store, java.write, new)
-                rows += int(written.rows())
-                if written.id() is not None:
-                    ids[new][int(written.place())] = str(written.id())
+        for first in range(0, number, _FILES):
+            until = min(first + _FILES, number)
+
+            def read(old: Store, first: int = first, until: int = until) -> Any:
+                return self._ask(old, java.read, old.partition, first, until)
+
+            def write(new: Store) -> Any:
+                self._delete_earlier(new)
+                return self._ask(new, java.write, new.partition)
+
+            self._at_once(read, [Store(operator.id, old, name) for old in range(operator.stores[name])])
+            written = self._at_once(write, [Store(operator.id, new, name) for new in range(first, until)])
+            for new, of in enumerate(written, start=first):
+                rows += int(of.rows())
+                if of.id() is not None:
+                    ids[new][int(of.place())] = str(of.id())
         with self._reader.java_errors():
             is_complete = java.isComplete()
         if not is_complete:
@@ -85,6 +94,14 @@ class StoreRepartition:
                 f"batch {self._plan.batch} is as it was. Check the storage, and begin again"
             )
         return rows
+
+    def _at_once(self, work: Callable[[Store], Any], stores: list[Store]) -> list[Any]:
+        before, total = self._done, self._total
+        found = at_once(
+            _AT_ONCE, work, stores, lambda done: self._checkpoint.progress("Writing partitions", before + done, total)
+        )
+        self._done += len(stores)
+        return found
 
     def _delete_earlier(self, store: Store) -> None:
         """Delete the snapshot of an earlier try."""
@@ -102,13 +119,11 @@ class StoreRepartition:
                 f"state/{store.directory} of {self._checkpoint.path} could not be written anew: {failure}. The state "
                 f"of batch {self._plan.batch} is as it was"
             )
-        self._done += 1
-        self._checkpoint.progress("Writing partitions", self._done, self._total)
         return found
 
     def _steps(self, operator: Operator) -> int:
         new = operator.partitions(self._number)
-        return new + -(-new // _AT_ONCE) * max(operator.stores.values())
+        return new + -(-new // _FILES) * max(operator.stores.values())
 
 
 def plan_ids(plan: Plan) -> dict[int, list[list[str]]]:

@@ -20,14 +20,11 @@ private[tools] final class SelectedRows(table: StoredTable, rows: Rows, where: O
   import SelectedRows._
 
   private val attributes = DataTypeUtils.toAttributes(rows.schema)
-  private val accepts: InternalRow => Boolean =
-    where.fold((_: InternalRow) => true) { text =>
-      val predicate = Predicate.create(condition(text, attributes), attributes)
-      row => predicate.eval(row)
-    }
-  private val (texts, others) = {
+  // Before any row is read: the condition may be wrong.
+  private val first = new Compiled
+  private val others = {
     val data = attributes.filterNot(attribute => own(attribute.name))
-    if (asJson) (Some(json(data.filterNot(isChange))), data.filter(isChange)) else (None, data)
+    if (asJson) data.filter(isChange) else data
   }
   private val partition = attributes.indexWhere(_.name == PartitionColumn)
   private val store = UTF8String.fromString(table.shownStore)
@@ -35,14 +32,15 @@ private[tools] final class SelectedRows(table: StoredTable, rows: Rows, where: O
 
   val schema: StructType = StructType(
     Place ++ others.map(of => StructField(of.name, sendable(of.dataType))) ++
-      texts.toVector.flatMap(_._1.map(StructField(_, StringType)))
+      first.texts.toVector.flatMap(_._1.map(StructField(_, StringType)))
   )
 
   private val ordinals = others.map(attribute => attributes.indexOf(attribute) -> attribute.dataType).toArray
 
   /** Iterates over the rows of a partition as they are sent. */
   def of(partitionId: Int)(use: InternalRow => Unit): Unit = rows.of(partitionId) { found =>
-    found.filter(accepts).foreach { row =>
+    val compiled = new Compiled
+    found.filter(compiled.accepts).foreach { row =>
       val values = new Array[Any](schema.length)
       values(0) = table.operator
       values(1) = row.getInt(partition)
@@ -53,7 +51,7 @@ private[tools] final class SelectedRows(table: StoredTable, rows: Rows, where: O
         values(at) = row.get(ordinal, dataType)
         at += 1
       }
-      texts.foreach { case (names, projection) =>
+      compiled.texts.foreach { case (names, projection) =>
         val projected = projection(row)
         names.indices.foreach { index =>
           values(at) = projected.getUTF8String(index)
@@ -62,6 +60,17 @@ private[tools] final class SelectedRows(table: StoredTable, rows: Rows, where: O
       }
       use(new GenericInternalRow(values))
     }
+  }
+
+  /** Spark's expressions, for one thread: some have buffers. */
+  private final class Compiled {
+    val accepts: InternalRow => Boolean = where.fold((_: InternalRow) => true) { text =>
+      val predicate = Predicate.create(condition(text, attributes), attributes)
+      row => predicate.eval(row)
+    }
+
+    val texts: Option[(Seq[String], UnsafeProjection)] =
+      Option.when(asJson)(json(attributes.filterNot(of => own(of.name) || isChange(of))))
   }
 
   private def json(data: Seq[AttributeReference]): (Seq[String], UnsafeProjection) = {

@@ -45,7 +45,7 @@ private[tools] final case class ReadBatch(
     ReaderShims.schema(ReadOptions.of(this, table, changes), table)
 }
 
-/** Rows of one schema. They can be iterated over once; closing them releases their stores. */
+/** Rows of one schema. Partitions are read in several threads at once. */
 private[tools] trait Rows {
   def schema: StructType
 
@@ -57,13 +57,10 @@ private[tools] trait Rows {
 private[tools] final class SparkRows(read: ReadBatch, table: StoredTable, changes: Boolean) extends Rows {
   override val schema: StructType = read.schema(table, changes)
 
-  private val factory = ReaderShims.factory(read, table, schema)
-
   override def of(partition: Int)(use: Iterator[InternalRow] => Unit): Unit = {
-    val reader =
-      factory.createReader(
-        new StateStoreInputPartition(partition, read.scan, ReadOptions.of(read, table, changes))
-      )
+    val reader = ReaderShims.factory(read, table, schema).createReader(
+      new StateStoreInputPartition(partition, read.scan, ReadOptions.of(read, table, changes))
+    )
     try use(Iterator.continually(reader).takeWhile(_.next()).map(_.get()))
     finally reader.close()
   }

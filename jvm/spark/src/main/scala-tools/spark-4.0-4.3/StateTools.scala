@@ -104,9 +104,9 @@ private[sql] final class StateSelection(
   private[tools] def send(tables: Seq[StoredTable], port: Int, secret: String)(rowsOf: StoredTable => Rows): Unit = {
     val wanted = of(tables)
     val selected = wanted.map(of => of -> new SelectedRows(of, rowsOf(of), Option(where), asJson = wanted.size > 1))
-    ArrowSender.send(port, secret, selected.head._2.schema) { use =>
-      for ((table, rows) <- selected; partition <- partitions(table)) rows.of(partition)(use)
-    }
+    ArrowSender.send(port, secret, selected.head._2.schema)(
+      for ((table, rows) <- selected; partition <- partitions(table)) yield rows.of(partition)
+    )
   }
 
   private[tools] def partitions(table: StoredTable): Seq[Int] =

@@ -109,10 +109,13 @@ private[tools] final class LoadedCopy(val read: ReadBatch, all: Seq[StoredTable]
     all.filter(of => wanted((of.operator, of.store)))
   }
 
-  try tables.groupBy(of => (of.operator, of.store)).foreach { case ((operator, name), families) =>
-      selection.partitions(families.head).foreach { partition =>
-        stores((operator, StoredTable.shown(name), partition)) = new CopiedStore(read, families, partition)
-      }
+  try InParallel.inOrder(
+      for {
+        families <- tables.groupBy(of => (of.operator, of.store)).values.toSeq
+        partition <- selection.partitions(families.head)
+      } yield (use: CopiedStore => Unit) => use(new CopiedStore(read, families, partition))
+    )(_.close()) { store =>
+      stores((store.tables.head.operator, store.tables.head.shownStore, store.partition)) = store
     }
   catch {
     case NonFatal(error) =>
@@ -132,7 +135,7 @@ private[tools] final class LoadedCopy(val read: ReadBatch, all: Seq[StoredTable]
 }
 
 /** One partition of a store, with changes that are never committed. */
-private[tools] final class CopiedStore(read: ReadBatch, tables: Seq[StoredTable], val partition: Int)
+private[tools] final class CopiedStore(read: ReadBatch, val tables: Seq[StoredTable], val partition: Int)
     extends AutoCloseable {
   private val reader = new OpenedReader(read, tables.head, partition)
   private val provider = reader.openedProvider.asInstanceOf[RocksDBStateStoreProvider]

@@ -75,7 +75,7 @@ private[sql] final class StateFollower(root: String, settings: JavaMap[String, S
     val of = tables.getOrElse(throw new IllegalStateException("no batch is open"))
     new SentRows(() =>
       SQLConf.withExistingConf(of.settings) {
-        ArrowSender.send(port, secret, of.schema)(of.changes(entry, _))
+        ArrowSender.send(port, secret, of.schema)(Seq(of.changes(entry, _)))
       }
     )
   }

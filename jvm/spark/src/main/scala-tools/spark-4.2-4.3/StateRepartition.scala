@@ -3,9 +3,9 @@ package org.apache.spark.sql.execution.streaming.state.dstl.tools
 
 import java.io.{BufferedInputStream, BufferedOutputStream, DataInputStream, DataOutputStream, EOFException}
 import java.nio.file.{Files, Path => LocalPath}
+import java.util.concurrent.ConcurrentHashMap
 import java.util.{Map => JavaMap}
 
-import scala.collection.mutable
 import scala.jdk.CollectionConverters._
 import scala.util.Try
 import scala.util.control.NonFatal
@@ -18,7 +18,7 @@ import org.apache.spark.sql.internal.SQLConf
 /**
  * Writes the state of a checkpoint, as of one batch, into another number of partitions, as plain snapshots that only the commit
  * entry of the next batch makes visible. Python calls it over py4j, store by store: it reads partitions, which sorts their rows
- * into files on the local disk by their new partitions, then writes these.
+ * into files on the local disk by their new partitions, then writes these; several at once, each in a thread.
  *
  * @param root       the checkpoint
  * @param settings   of Spark, among them `spark.hadoop.` for the storage
@@ -41,51 +41,55 @@ private[sql] final class StateRepartition(
   /** @param isWhole whether the operator has one partition whatever the number */
   def store(operator: Int, name: String, isWhole: Boolean): StoreRepartition =
     new StoreRepartition(stores.find(operator, name).map { store =>
-      store -> Option.when(!isWhole)(new PartitionOfRow(store, partitions, source.settings))
+      store -> Option.when(!isWhole)(() => new PartitionOfRow(store, partitions, source.settings))
     })
 
   /** One store of an operator in all its partitions; `found` has the partition of each of its rows, without one the only one. */
-  final class StoreRepartition(found: Try[(WholeStore, Option[PartitionOfRow])]) {
+  final class StoreRepartition(found: Try[(WholeStore, Option[() => PartitionOfRow])]) {
     private val spill = new RowSpill
+    // Both guarded by this.
     private var wasRead = RowSum.none
     private var wasWritten = RowSum.none
 
     /** Reads a partition, and keeps those of its rows that are of the new partitions from `first` to `until`. */
     def read(partition: Int, first: Int, until: Int): RepartitionedRows = counted { (store, partitionOf) =>
       val id = store.idIn(before.ids(store.operator), partition)
-      var rows = 0L
+      var sum = RowSum.none
       store.read(source, partition, before.number + 1, id)(_.foreach { row =>
         val to = partitionOf.fold(0)(_.of(row))
         if (to >= first && to < until) {
           spill.put(to, row)
-          wasRead += row
-          rows += 1
+          sum += row
         }
       })
-      new RepartitionedRows(rows, null, 0, null)
+      synchronized(wasRead += sum)
+      new RepartitionedRows(sum.rows, null, 0, null)
     }
 
     /** Writes a new partition, and reads it again. */
     def write(partition: Int): RepartitionedRows = counted { (store, partitionOf) =>
       val target = chosen.at(place, chosen.writing(after))
       val id = spill.rows(partition)(store.write(target, partition, after.number, _))
-      var rows = 0L
+      var sum = RowSum.none
       val plain = chosen.at(place, chosen.readingPlain(after))
       store.read(plain, partition, after.number + 1, id)(_.foreach { row =>
         if (partitionOf.exists(_.of(row) != partition))
           throw new IllegalStateException(s"a row of partition $partition was read back that is of another one")
-        wasWritten += row
-        rows += 1
+        sum += row
       })
-      new RepartitionedRows(rows, id.orNull, store.placeOfId, null)
+      synchronized(wasWritten += sum)
+      new RepartitionedRows(sum.rows, id.orNull, store.placeOfId, null)
     }
 
     /** Whether all rows that were read were written and read again. */
-    def isComplete: Boolean = wasRead == wasWritten
+    def isComplete: Boolean = synchronized(wasRead == wasWritten)
 
     private def counted(work: (WholeStore, Option[PartitionOfRow]) => RepartitionedRows): RepartitionedRows =
-      try work.tupled(found.get)
-      catch { case NonFatal(error) => new RepartitionedRows(0, null, 0, SentRows.text(error)) }
+      try {
+        val (store, partitionOf) = found.get
+        // Spark's expressions have buffers: each is for one thread.
+        work(store, partitionOf.map(_()))
+      } catch { case NonFatal(error) => new RepartitionedRows(0, null, 0, SentRows.text(error)) }
   }
 }
 
@@ -129,28 +133,34 @@ private[tools] final class PartitionOfRow(store: WholeStore, number: Int, settin
   }
 }
 
-/** Rows on the local disk, by partition: a file each, which is deleted once its rows were read. */
+/** Rows on the local disk, by partition: a file each, which is deleted once its rows were read. For any number of threads. */
 private[tools] final class RowSpill {
-  private val files = mutable.Map.empty[Int, (LocalPath, DataOutputStream)]
+  private val files = new ConcurrentHashMap[Int, (LocalPath, DataOutputStream)]
 
   def put(partition: Int, row: WholeRow): Unit = {
-    val (_, out) = files.getOrElseUpdate(
-      partition, {
+    val (_, out) = files.computeIfAbsent(
+      partition,
+      _ => {
         val file = Files.createTempFile("rows", null)
         // If a failure ends the process before the rows are read.
         file.toFile.deleteOnExit()
         file -> new DataOutputStream(new BufferedOutputStream(Files.newOutputStream(file)))
       }
     )
-    out.writeInt(row.family)
-    out.writeInt(row.key.length)
-    out.write(row.key)
-    out.writeInt(row.value.length)
-    out.write(row.value)
+    out.synchronized {
+      out.writeInt(row.family)
+      out.writeInt(row.key.length)
+      out.write(row.key)
+      out.writeInt(row.value.length)
+      out.write(row.value)
+    }
   }
 
-  /** The rows of a partition, in the order in which they were put; `use` gets no place of values among those of their key. */
-  def rows[T](partition: Int)(use: Iterator[WholeRow] => T): T = files.remove(partition) match {
+  /**
+   * The rows of a partition, those of each thread in the order in which it put them; `use` gets no place of values among those of
+   * their key.
+   */
+  def rows[T](partition: Int)(use: Iterator[WholeRow] => T): T = Option(files.remove(partition)) match {
     case None => use(Iterator.empty)
     case Some((file, out)) =>
       out.close()

@@ -43,7 +43,8 @@ private[tools] object WholeRow {
 
 /** The number of rows and the sum of their digests, whatever their order. */
 private[tools] final case class RowSum(rows: Long, digests: Long) {
-  def +(row: WholeRow): RowSum = RowSum(rows + 1, digests + row.digest)
+  def +(row: WholeRow): RowSum = this + RowSum(1, row.digest)
+  def +(other: RowSum): RowSum = RowSum(rows + other.rows, digests + other.digests)
 }
 
 private[tools] object RowSum {
