@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an export or a conversion writes, and in which order."""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from spark_dstl.checkpoint.export.target import Planned, Target
+from spark_dstl.checkpoint.locate import locate
+from spark_dstl.checkpoint.storage import Storage, silent
+from spark_dstl.errors import CannotExport, UnreadableStorage
+
+STATE = [f"state/0/{partition}/1.zip" for partition in range(40)]
+ALL = [*STATE, "sources/0/0", "sources/0/1", "offsets/0", "offsets/1", "commits/0", "metadata"]
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Target:
+    checkpoint = SimpleNamespace(
+        storage=Storage(locate(str(tmp_path / "from"))), path=str(tmp_path / "from"), progress=silent
+    )
+    return Target(locate(str(tmp_path / "to")), cast("Any", checkpoint), CannotExport)
+
+
+def planned(name: str, look: Callable[[str], None]) -> Planned:
+    def pieces() -> Iterable[bytes]:
+        look(name)
+        yield name.encode()
+
+    return Planned(name, len(name), pieces)
+
+
+def test_a_directory_is_whole_before_an_object_of_the_next_is_written(target: Target) -> None:
+    before: dict[str, set[str]] = {}
+
+    def look(name: str) -> None:
+        before[name] = {one.name for one in target.objects(recursive=True)}
+
+    assert target.write_missing([planned(name, look) for name in ALL]) == (len(ALL), sum(map(len, ALL)))
+    assert set(before) == set(ALL)
+    for name, there in before.items():
+        first = next(number for number, one in enumerate(ALL) if one.partition("/")[0] == name.partition("/")[0])
+        assert there >= set(ALL[:first])
+
+
+def test_nothing_of_the_next_directory_is_written_after_an_error(target: Target) -> None:
+    def look(name: str) -> None:
+        if name == STATE[-1]:
+            raise UnreadableStorage("the source does not answer")
+
+    with pytest.raises(UnreadableStorage, match="does not answer"):
+        target.write_missing([planned(name, look) for name in ALL])
+    there = {one.name for one in target.objects(recursive=True)}
+    assert set(STATE[:-1]) <= there <= set(STATE)
+    written, _ = target.write_missing([planned(name, lambda _: None) for name in ALL])
+    assert written == len(ALL) - len(STATE) + 1
