@@ -37,31 +37,31 @@ Spec = dict[str, Any]
 
 
 def main() -> None:
-    """Run the task of the specification."""
+    """Do the task of the specification, or those of others in new sessions with their settings."""
     spec: Spec = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     spark = session(spec)
+    if spec["task"] == "serve":
+        for line in sys.stdin:
+            path = Path(line.strip())
+            asked: Spec = json.loads(path.read_text(encoding="utf-8"))
+            separate = spark.newSession()
+            for key, value in asked["confs"].items():
+                separate.conf.set(key, value)
+            do(separate, asked)
+            path.with_suffix(".done").touch()
+    else:
+        do(spark, spec)
+    spark.stop()
+
+
+def do(spark: SparkSession, spec: Spec) -> None:
+    """Do the task of a specification."""
     if spec["task"] == "run":
         until_workers_connect(lambda: run(spark, spec))
     elif spec["task"] == "stop":
         stop(spark, spec)
-    elif spec["task"] == "read-state":
+    else:
         read_state(spark, spec)
-    else:
-        for line in sys.stdin:
-            path = Path(line.strip())
-            serve(spark.newSession(), json.loads(path.read_text(encoding="utf-8")))
-            path.with_suffix(".done").touch()
-    spark.stop()
-
-
-def serve(session: SparkSession, asked: Spec) -> None:
-    """Do a task in a new session of this application, with the settings of the task's specification."""
-    for key, value in asked["confs"].items():
-        session.conf.set(key, value)
-    if asked["task"] == "run":
-        until_workers_connect(lambda: run(session, asked))
-    else:
-        read_state(session, asked)
 
 
 def session(spec: Spec) -> SparkSession:

@@ -22,6 +22,8 @@ from spark_dstl.dependencies import needed
 from spark_dstl.errors import UnreadableStorage
 
 PIECE = 4 * 1024 * 1024
+# Requests to storage.
+AT_ONCE = 16
 _LISTINGS = 5
 T = TypeVar("T")
 R = TypeVar("R")
@@ -191,7 +193,7 @@ def _read(file: Any, offset: int, length: int) -> bytes:
 class Readers:
     """Threads that read ahead while earlier results are processed."""
 
-    def __init__(self, progress: Progress = silent, threads: int = 16) -> None:
+    def __init__(self, progress: Progress = silent, threads: int = AT_ONCE) -> None:
         self._progress = progress
         self._ahead = 2 * threads
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="dstl-read")

@@ -11,12 +11,11 @@ from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.sparkfiles import json_object
-from spark_dstl.checkpoint.storage import Storage, StoredObject, at_once
+from spark_dstl.checkpoint.storage import AT_ONCE, Storage, StoredObject, at_once
 from spark_dstl.checkpoint.survey import Survey
 from spark_dstl.errors import DstlError
 
 _MAX_OWNER = 64 * 1024
-_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -124,4 +123,4 @@ def delete_leftovers(
     def done(count: int) -> None:
         checkpoint.progress("Deleting", count, len(found.objects))
 
-    return replace(found, deleted=sum(at_once(_AT_ONCE, delete, found.objects, done)))
+    return replace(found, deleted=sum(at_once(AT_ONCE, delete, found.objects, done)))

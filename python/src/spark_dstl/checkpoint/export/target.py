@@ -10,11 +10,9 @@ from itertools import groupby
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.locate import PURPOSE, Place
-from spark_dstl.checkpoint.storage import PIECE, Storage, StoredObject, at_once
+from spark_dstl.checkpoint.storage import AT_ONCE, PIECE, Storage, StoredObject, at_once
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import DstlError, MissingLogObject, UnreadableStorage
-
-_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -107,12 +105,12 @@ class Target(Storage):
         written: list[bool] = []
         # A directory is whole before the next is begun: Spark starts from what `offsets` and `commits` have.
         for _, of_directory in groupby(plan, key=lambda one: one.name.partition("/")[0]):
-            written += at_once(_AT_ONCE, write, list(of_directory), done)
+            written += at_once(AT_ONCE, write, list(of_directory), done)
         return sum(written), sum(one.size for one, is_new in zip(plan, written, strict=True) if is_new)
 
     def check(self, plan: Sequence[Planned]) -> None:
         """Compare every object. One that an interrupted try left in full length with other bytes is written again."""
-        at_once(_AT_ONCE, self._check, plan, lambda done: self._progress("Comparing objects", done, len(plan)))
+        at_once(AT_ONCE, self._check, plan, lambda done: self._progress("Comparing objects", done, len(plan)))
 
     def _check(self, one: Planned) -> None:
         if not self.has(one):

@@ -70,13 +70,11 @@ private[sql] final class StateRepartition(
     def write(partition: Int): RepartitionedRows = counted { (store, partitionOf) =>
       val target = chosen.at(place, chosen.writing(after))
       val id = spill.rows(partition)(store.write(target, partition, after.number, _))
-      var sum = RowSum.none
       val plain = chosen.at(place, chosen.readingPlain(after))
-      store.read(plain, partition, after.number + 1, id)(_.foreach { row =>
+      val sum = store.read(plain, partition, after.number + 1, id)(RowSum.during(_)(_.foreach { row =>
         if (partitionOf.exists(_.of(row) != partition))
           throw new IllegalStateException(s"a row of partition $partition was read back that is of another one")
-        sum += row
-      })
+      }))
       synchronized(wasWritten += sum)
       new RepartitionedRows(sum.rows, id.orNull, store.placeOfId, null)
     }
