@@ -9,7 +9,7 @@ import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.format.{LogLayout, QueryLocation}
 import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.{Payload, StorageOperation, StoredObject}
-import sparkdstl.log.storage.StorageOperation.{ListObjects, ListRecursively, ListUnpublished}
+import sparkdstl.log.storage.StorageOperation.{ListObjects, ListRecursively}
 
 /** The storage of one query: `checkpoint` holds commit entries and claims, `log` holds data files. */
 final case class QueryStorage(
@@ -34,10 +34,7 @@ final case class QueryStorage(
   /** The data files: published and unpublished ones. */
   def dataFiles(): Future[(Seq[StoredObject], Seq[StoredObject])] = {
     val directory = location.file(LogLayout.DataDirectory)
-    for {
-      published <- log.run(ListRecursively(directory), timeoutMillis).flatMap(_.asFuture)
-      unpublished <- log.run(ListUnpublished(directory), timeoutMillis).flatMap(_.asFuture)
-    } yield (published, unpublished)
+    log.run(ListRecursively(directory), timeoutMillis).flatMap(_.asFuture).map(_.partition(!_.isUnpublished))
   }
 
   /** Creates an object of the checkpoint exclusively. An object with the same content counts as created. */

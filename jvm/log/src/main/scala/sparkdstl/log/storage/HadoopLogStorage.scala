@@ -4,8 +4,6 @@ package sparkdstl.log.storage
 import java.io.{EOFException, FileNotFoundException}
 import java.util.UUID
 
-import scala.collection.mutable.ArrayBuffer
-
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs._
 import org.apache.hadoop.fs.Options.OpenFileOptions._
@@ -23,9 +21,7 @@ final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher
 
   private val deletion = new ObjectDeletion(fileSystem, base)
 
-  // A positioned read of an object store's stream seeks back at the end; after a failed read this seek fails too and hides the
-  // cause. HDFS needs fewer requests for positioned reads.
-  private val seeksToRead = HadoopLogStorage.publishesOnClose(fileSystem, base)
+  private val isObjectStore = HadoopLogStorage.publishesOnClose(fileSystem, base)
 
   override def replacesAtomically: Boolean = publisher.replacesAtomically
   override def deletionPageSize: Int = deletion.pageSize
@@ -40,9 +36,8 @@ final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher
     case Read(path, maxLength) => Some(read(path, maxLength))
     case ReadTail(path, maxLength) => Some(readTail(path, maxLength))
     case ReadRange(path, offset, length) => Some(readRange(path, offset, length))
-    case ListObjects(directory) => objects(directory)(fileSystem.listStatusIterator(directory))(isPublished)
-    case ListRecursively(directory) => objects(directory)(fileSystem.listFiles(directory, true))(isPublished)
-    case ListUnpublished(directory) => objects(directory)(fileSystem.listFiles(directory, true))(!isPublished(_))
+    case ListObjects(directory) => objects(directory)(entriesOf(directory)).filterNot(_.isUnpublished)
+    case ListRecursively(directory) => objects(directory)(below(directory))
     case Delete(paths) => deletion.delete(paths)
   }
 
@@ -80,24 +75,28 @@ final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher
     status
   }
 
-  private def isPublished(path: Path): Boolean = !TemporaryNames.isTemporary(path)
-
-  private def objects(directory: Path)(listing: => RemoteIterator[_ <: FileStatus])(
-      isWanted: Path => Boolean
-  ): Seq[StoredObject] =
-    try {
-      val found = ArrayBuffer.empty[StoredObject]
-      val statuses = listing
-      while (statuses.hasNext) {
-        val status = statuses.next()
-        if (status.isFile && isWanted(status.getPath)) found +=
-          StoredObject(status.getPath, status.getLen, status.getModificationTime)
+  private def objects(directory: Path)(listing: => Vector[FileStatus]): Vector[StoredObject] =
+    try
+      listing.collect {
+        case status if status.isFile => StoredObject(status.getPath, status.getLen, status.getModificationTime)
       }
-      found.toVector
-    } catch {
+    catch {
       // If a directory below is deleted during the listing, the listing is incomplete and fails.
-      case _: FileNotFoundException if !fileSystem.exists(directory) => Nil
+      case _: FileNotFoundException if !fileSystem.exists(directory) => Vector.empty
     }
+
+  /**
+   * An object store lists everything below a path in one request per page. On other file systems `listFiles` is not used: it
+   * would ask for the blocks of each file too and, on local ones, start a program to read its permissions.
+   */
+  private def below(directory: Path): Vector[FileStatus] =
+    if (isObjectStore) drained(fileSystem.listFiles(directory, true))
+    else entriesOf(directory).flatMap(found => if (found.isDirectory) below(found.getPath) else Vector(found))
+
+  private def entriesOf(directory: Path): Vector[FileStatus] = drained(fileSystem.listStatusIterator(directory))
+
+  private def drained(statuses: RemoteIterator[_ <: FileStatus]): Vector[FileStatus] =
+    Iterator.continually(statuses).takeWhile(_.hasNext).map(_.next()).toVector
 
   private def open(path: Path, readPolicy: String): FutureDataInputStreamBuilder =
     fileSystem.openFile(path).opt(FS_OPTION_OPENFILE_READ_POLICY, readPolicy)
@@ -107,7 +106,9 @@ final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher
     val stream = awaitFuture(builder.build())
     val content = new Array[Byte](length)
     Causes.cleaningUp(stream.close()) {
-      if (seeksToRead) {
+      // A positioned read of an object store's stream seeks back at the end; after a failed read this seek fails too and
+      // hides the cause. HDFS needs fewer requests for positioned reads.
+      if (isObjectStore) {
         if (offset > 0) stream.seek(offset)
         stream.readFully(content)
       } else stream.readFully(offset, content)

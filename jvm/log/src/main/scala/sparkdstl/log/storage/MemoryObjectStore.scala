@@ -47,7 +47,6 @@ final class MemoryObjectStore extends ObjectStore {
       Some(content.slice(offset.toInt, offset.toInt + length))
     case ListObjects(directory) => objects(_.getParent == directory)
     case ListRecursively(directory) => objects(isBelow(directory, _))
-    case ListUnpublished(_) => Nil
     case Delete(paths) => paths.foreach(contents.remove(_))
   }
 

@@ -39,7 +39,11 @@ final case class ObjectTail(bytes: Array[Byte], length: Long) {
 }
 
 /** An object in a listing: its length in bytes, and when it was written, in milliseconds by the storage's clock. */
-final case class StoredObject(path: Path, length: Long, writtenMillis: Long)
+final case class StoredObject(path: Path, length: Long, writtenMillis: Long) {
+
+  /** Whether it is a file that was being written, or a writer's remains, and no object. */
+  def isUnpublished: Boolean = TemporaryNames.isTemporary(path)
+}
 
 /** The capabilities of a storage. */
 trait StorageTraits {

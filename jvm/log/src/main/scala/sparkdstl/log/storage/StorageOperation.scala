@@ -17,10 +17,9 @@ object OperationKind {
   case object Exists extends OperationKind("exists", isWrite = false)
   case object List extends OperationKind("list", isWrite = false)
   case object ListRecursively extends OperationKind("listRecursively", isWrite = false)
-  case object ListUnpublished extends OperationKind("listUnpublished", isWrite = false)
 
   val all: Seq[OperationKind] =
-    Seq(Put, Replace, Create, Read, ReadTail, ReadRange, Exists, List, ListRecursively, ListUnpublished, Delete)
+    Seq(Put, Replace, Create, Read, ReadTail, ReadRange, Exists, List, ListRecursively, Delete)
 }
 
 /**
@@ -94,15 +93,9 @@ object StorageOperation {
   final case class ListObjects(directory: Path)
       extends StorageOperation[Seq[StoredObject]](OperationKind.List, s"listing of $directory")
 
-  /** The objects in `directory` and below, in no order; none if the directory is missing. */
+  /** The objects in `directory` and below, and unpublished files, in no order; none if the directory is missing. */
   final case class ListRecursively(directory: Path)
       extends StorageOperation[Seq[StoredObject]](OperationKind.ListRecursively, s"listing of $directory and below")
-
-  final case class ListUnpublished(directory: Path)
-      extends StorageOperation[Seq[StoredObject]](
-        OperationKind.ListUnpublished,
-        s"listing of unfinished objects below $directory"
-      )
 
   /** Deletes objects, in as few requests as storage allows. Ignores missing ones, and fails only after it has tried all. */
   final case class Delete(paths: Seq[Path])

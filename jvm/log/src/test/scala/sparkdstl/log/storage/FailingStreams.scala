@@ -123,3 +123,15 @@ private final class FailingReads extends RawLocalFileSystem {
     override def seekToNewSource(target: Long): Boolean = false
   }
 }
+
+/** Refuses either the listing of all files below a directory or that of one directory. */
+private final class OneListing(flat: Boolean) extends RawLocalFileSystem {
+  override def hasPathCapability(path: Path, capability: String): Boolean =
+    capability == CommonPathCapabilities.ABORTABLE_STREAM && flat
+
+  override def listFiles(path: Path, recursive: Boolean): RemoteIterator[LocatedFileStatus] =
+    if (flat) super.listFiles(path, recursive) else throw new IOException("asks for the blocks of each file")
+
+  override def listStatusIterator(path: Path): RemoteIterator[FileStatus] =
+    if (flat) throw new IOException("takes a request per directory") else super.listStatusIterator(path)
+}

@@ -89,11 +89,8 @@ final class SimStorage(server: StorageServer, client: SimProcess, maxAttempts: I
         Some(bytes.slice(offset.toInt, offset.toInt + length))
       }
     case ListObjects(directory) =>
-      ask(s"list $directory")(found(directory, deep = false)(!ObjectMap.isUnpublished(_)))
-    case ListRecursively(directory) =>
-      ask(s"list all of $directory")(found(directory, deep = true)(!ObjectMap.isUnpublished(_)))
-    case ListUnpublished(directory) =>
-      ask(s"list unpublished of $directory")(found(directory, deep = true)(ObjectMap.isUnpublished))
+      ask(s"list $directory")(found(directory, deep = false).filterNot(_.isUnpublished))
+    case ListRecursively(directory) => ask(s"list all of $directory")(found(directory, deep = true))
     case Delete(paths) => delete(paths.map(_.toString).toVector)
   }
 
@@ -259,10 +256,9 @@ final class SimStorage(server: StorageServer, client: SimProcess, maxAttempts: I
     objects.get(name).fold(throw new FileNotFoundException(s"$name does not exist"))(_.bytes)
   }
 
-  private def found(directory: Path, deep: Boolean)(which: String => Boolean): Seq[StoredObject] =
-    objects.below(directory.toString, deep).collect {
-      case (path, stored) if which(path) =>
-        StoredObject(server.pathOf(path), stored.bytes.length.toLong, stored.atNanos / 1000000)
+  private def found(directory: Path, deep: Boolean): Seq[StoredObject] =
+    objects.below(directory.toString, deep).map {
+      case (path, stored) => StoredObject(server.pathOf(path), stored.bytes.length.toLong, stored.atNanos / 1000000)
     }
 
   private def ask[T](what: String)(question: => T): Attempt[T] = {
