@@ -32,14 +32,14 @@ STATE_FILES = ("changelog", "data file", "commits")
 HEADER = (
     *("measurement", "partitions", "format", "state", "batches"),
     *(f"p{percent:g}" for percent in PERCENTILES),
-    *("p50 over, 95 %", "max", *(f"commit p{percent:g}" for percent in OF_COMMIT), *REQUESTS, "bytes"),
+    *("p50 over, 95 %", "max", "CPU", *(f"commit p{percent:g}" for percent in OF_COMMIT), *REQUESTS, "bytes"),
 )
 LEGEND = (
     "Times are in ms, of whole batches and of their commits; in brackets the difference to the same percentile of the "
-    "floor, and in a separate column the limits of the median's difference in 95 of 100 resamplings. Requests are "
-    "those made while a batch ran, median over batches, without snapshots: objects written, existence checks, "
-    "listings, and reads, copies and deletions. Bytes: written for state changes and commit entry in a median batch. "
-    "Format: version of Spark's checkpoints."
+    "floor, and in a separate column the limits of the median's difference in 95 of 100 resamplings. CPU: processor "
+    "time of the process while a batch ran, median over batches. Requests are those made while a batch ran, median "
+    "over batches, without snapshots: objects written, existence checks, listings, and reads, copies and deletions. "
+    "Bytes: written for state changes and commit entry in a median batch. Format: version of Spark's checkpoints."
 )
 
 
@@ -49,6 +49,7 @@ class Contender:
     def __init__(self, lines: Lines) -> None:
         batches = [line for line in lines if line["kind"] == "batch"]
         self.batch_ms: list[float] = [line["durations"]["triggerExecution"] for line in batches]
+        self.cpu_ms: list[float] = [line["cpuMs"] for line in batches]
         self.commit_ms: list[float] = [line["durations"].get("commitOffsets", 0) for line in batches]
         # Of each batch, while it ran; all contenders take snapshots in the background, by the same rules.
         self.requests = [[of for of in line["requests"] if of["file"] != "snapshot"] for line in batches]
@@ -88,13 +89,17 @@ class Measured:
         return Measured(Cell(**result.case), {name: of for name, of in found.items() if of.batch_ms})
 
     def compared(
-        self, own: str, other: str, compare: Callable[[Sequence[float], Sequence[float]], float]
+        self,
+        own: str,
+        other: str,
+        compare: Callable[[Sequence[float], Sequence[float]], float],
+        times: Callable[[Contender], Sequence[float]] = lambda of: of.batch_ms,
     ) -> tuple[float, float, float]:
-        """Compare batch times, with the limits of 95 in 100 resamplings: the bootstrap (Efron 1979).
+        """Compare times of batches, with the limits of 95 in 100 resamplings: the bootstrap (Efron 1979).
 
         Rounds are drawn, not batches: other work on the machine meets all contenders of a round.
         """
-        rounds = list(zip(self.contenders[own].batch_ms, self.contenders[other].batch_ms, strict=False))
+        rounds = list(zip(times(self.contenders[own]), times(self.contenders[other]), strict=False))
         chance = random.Random(0)
         drawn = [chance.choices(rounds, k=len(rounds)) for _ in range(RESAMPLINGS)]
         value, *found = (compare(*zip(*of, strict=True)) for of in [rounds, *drawn])
@@ -112,6 +117,7 @@ class Measured:
                 str(len(contender.batch_ms)),
                 *self._times(name),
                 f"{max(contender.batch_ms):,.0f}",
+                number(statistics.median(contender.cpu_ms)),
                 *(number(percentile(contender.commit_ms, percent)) for percent in OF_COMMIT),
                 *map(number, map(contender.asked, REQUESTS.values())),
                 number(contender.stored_bytes()),
@@ -136,10 +142,14 @@ class Measured:
         """Compare with stock Spark what is stored and how fast batches are; compare snapshots with their absence."""
         lines = []
         ours = self.contenders.get("dstl")
+        for other in self.contenders if ours else ():
+            if other != "dstl":
+                cpu = self.compared("dstl", other, ratio_of_medians, lambda of: of.cpu_ms)
+                lines.append("{:.3f} times ({:.3f} to {:.3f}) the processor time of ".format(*cpu) + LABELS[other])
         for other in ("direct", "default"):
             stock = self.contenders.get(other)
             if ours and stock:
-                rate = self.compared("dstl", other, lambda own, base: statistics.median(base) / statistics.median(own))
+                rate = self.compared("dstl", other, lambda own, base: ratio_of_medians(base, own))
                 lines.append("{:.3f} times ({:.3f} to {:.3f}) the rows a second of ".format(*rate) + LABELS[other])
                 own, stored = ours.stored_bytes(), stock.stored_bytes()
                 if own and stored:
@@ -209,6 +219,11 @@ def described(delays: Delays, slots: int = SLOTS) -> str:
         f"{delays.bytes_per_second / 1e6:g} MB/s a request; seed {delays.seed}. "
         f"{slots} task slots on {os.cpu_count()} processors."
     )
+
+
+def ratio_of_medians(values: Sequence[float], base: Sequence[float]) -> float:
+    """Divide the median of values by that of others."""
+    return statistics.median(values) / statistics.median(base)
 
 
 def rank(values: Sequence[float], percent: float) -> int:

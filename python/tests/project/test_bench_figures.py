@@ -36,7 +36,8 @@ def batch(contender: str, milliseconds: int) -> dict[str, object]:
         {"request": "HEAD", "file": "commits", "count": 0 if contender == "dstl" else 2, "bytes": 0},
     ]
     durations = {"triggerExecution": milliseconds, "commitOffsets": 5}
-    return {"kind": "batch", "contender": contender, "durations": durations, "requests": asked}
+    cpu = 88 if contender == "dstl" else 80
+    return {"kind": "batch", "contender": contender, "durations": durations, "cpuMs": cpu, "requests": asked}
 
 
 def measured(own: str, other: str, cell: Cell = CELL, count: int = 100) -> Measured:
@@ -57,6 +58,7 @@ def test_the_lines_of_a_process_become_a_row_for_each_contender() -> None:
     ours, floor = (row(measured("dstl", "floor"), name) for name in ("dstl", "floor"))
     assert (ours["p50"], ours["p99.9"], ours["commit p50"], ours["commit p99.9"]) == ("199 (+50)", "-", "5", "-")
     assert (ours["writes"], ours["existence checks"], ours["bytes"]) == ("2", "0", "5,000")
+    assert (ours["CPU"], floor["CPU"]) == ("88", "80")
     assert (floor["p50"], floor["p50 over, 95 %"], floor["existence checks"]) == ("149", "", "2")
 
 
@@ -82,7 +84,8 @@ def test_resampling_rounds_gives_limits_without_the_noise_that_both_contenders_s
 
 
 def test_stock_spark_is_compared_by_speed_and_stored_bytes() -> None:
-    rate, size = measured("dstl", "direct").remarks()
+    cpu, rate, size = measured("dstl", "direct").remarks()
+    assert cpu.endswith("1.100 times (1.100 to 1.100) the processor time of stock, direct write")
     assert "0.749 times" in rate
     assert rate.endswith("the rows a second of stock, direct write")
     assert size.endswith("1.000 times the bytes of stock, direct write (5,000, 5,000)")

@@ -37,11 +37,13 @@ private final class CellBench(spec: CellSpec, spark: SparkSession, recorder: Rec
 
   private def batch(contender: Contender, query: BenchedQuery, round: Int): Unit = {
     val before = DelayedFileSystem.requestsOf(contender.name)
+    val cpuBefore = ProcessFigures.cpuMillis
     val progress = query.batch(Seq(round.toLong + spec.warmup))
+    val cpuMillis = ProcessFigures.cpuMillis - cpuBefore
     // Requests while this batch ran: those of background work between batches are not counted.
     val requests = Asked.since(before, DelayedFileSystem.requestsOf(contender.name)).filter(_._2.count > 0)
     if (progress.batchId != round + spec.warmup)
       throw new IllegalStateException(s"round $round of ${contender.name} was batch ${progress.batchId}")
-    if (round >= 0) recorder.batch(contender, progress, requests)
+    if (round >= 0) recorder.batch(contender, progress, cpuMillis, requests)
   }
 }

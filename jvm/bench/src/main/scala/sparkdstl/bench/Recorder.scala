@@ -12,9 +12,20 @@ import org.apache.spark.sql.streaming.StreamingQueryProgress
 final class Recorder(path: String) extends AutoCloseable {
   private val out = new PrintWriter(path, UTF_8)
 
-  /** @param requests made while the batch ran, by request and kind of file */
-  def batch(contender: Contender, progress: StreamingQueryProgress, requests: Map[(String, String), Asked]): Unit =
-    of("batch", contender)("durations" -> progress.durationMs, "requests" -> listed(requests))
+  /**
+   * @param cpuMillis processor time of this process while the batch ran
+   * @param requests  made while the batch ran, by request and kind of file
+   */
+  def batch(
+      contender: Contender,
+      progress: StreamingQueryProgress,
+      cpuMillis: Double,
+      requests: Map[(String, String), Asked]
+  ): Unit = of("batch", contender)(
+    "durations" -> progress.durationMs,
+    "cpuMs" -> cpuMillis,
+    "requests" -> listed(requests)
+  )
 
   /**
    * The first batch after a restart, or after a loss.

@@ -6,7 +6,7 @@ import java.util.UUID
 import scala.concurrent.{Await, Future}
 import scala.concurrent.duration._
 
-import sparkdstl.bench.{BenchMain, DriverLoad, DriverSpec, Recorder}
+import sparkdstl.bench.{BenchMain, DriverLoad, DriverSpec, ProcessFigures, Recorder}
 import sparkdstl.log.format.{CommitEntry, CommittedSegment, EntryLink, Writer}
 import sparkdstl.log.transport.{ExecutorLink, FromDriver, RunId, ToDriver, ToExecutor}
 

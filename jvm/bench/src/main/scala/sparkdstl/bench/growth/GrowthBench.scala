@@ -7,7 +7,6 @@ import java.nio.file.attribute.BasicFileAttributes
 import java.util.concurrent.TimeUnit
 
 import sparkdstl.bench._
-import sparkdstl.bench.driver.ProcessFigures
 
 import org.apache.spark.sql.SparkSession
 

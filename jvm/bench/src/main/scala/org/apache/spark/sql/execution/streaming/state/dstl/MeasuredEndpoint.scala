@@ -11,7 +11,8 @@ import scala.concurrent.duration._
 import scala.jdk.CollectionConverters._
 import scala.util.{Failure, Success}
 
-import sparkdstl.bench.driver.{BenchedRun, SealLoad, Times}
+import sparkdstl.bench.Times
+import sparkdstl.bench.driver.{BenchedRun, SealLoad}
 import sparkdstl.log.coordinator.CoordinatedRuns
 import sparkdstl.log.transport._
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package sparkdstl.bench.driver
+package sparkdstl.bench
 
 import java.lang.management.ManagementFactory
 
