@@ -2,6 +2,7 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.files
 
 import java.io.FileNotFoundException
+import java.nio.charset.StandardCharsets.UTF_8
 
 import scala.util.Using
 
@@ -18,6 +19,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.runtime.CheckpointFil
  */
 private[files] final class RootDirectory(root: Path, files: CheckpointFiles, driver: DriverSide)
     extends PlainDirectory(files) {
+  import RootDirectory._
 
   // The content for the next call of `open`.
   @volatile private var metadata = Option.empty[Array[Byte]]
@@ -25,9 +27,7 @@ private[files] final class RootDirectory(root: Path, files: CheckpointFiles, dri
   override def exists(file: Path): Boolean =
     if (!isMetadata(file)) super.exists(file)
     else {
-      metadata =
-        try Some(Using.resource(files.open(file))(_.readAllBytes()))
-        catch { case _: FileNotFoundException => None }
+      metadata = read(file)
       driver.foundMetadata(root, metadata)
       metadata.nonEmpty
     }
@@ -38,5 +38,20 @@ private[files] final class RootDirectory(root: Path, files: CheckpointFiles, dri
     known.fold(super.open(file))(content => new FSDataInputStream(SegmentInputStream.of(content)))
   }
 
+  private def read(file: Path): Option[Array[Byte]] =
+    files.beginning(file, UsualLength).flatMap { found =>
+      if (Usual.matches(new String(found, UTF_8))) Some(found)
+      else
+        try Some(Using.resource(files.open(file))(_.readAllBytes()))
+        catch { case _: FileNotFoundException => None }
+    }
+
   private def isMetadata(file: Path): Boolean = file.getName == "metadata" && files.isOwn(file.getParent)
+}
+
+private object RootDirectory {
+
+  /** What Spark writes to `metadata`. A read of so many bytes needs no request for the file's length. */
+  private val Usual = """\{"id":"[0-9a-f-]{36}"\}""".r
+  private val UsualLength = """{"id":""}""".length + 36
 }

@@ -12,10 +12,18 @@ import org.apache.hadoop.fs.{FSDataInputStream, FileAlreadyExistsException, File
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.ownership.Claims
-import sparkdstl.log.error.ProtocolErrors
+import sparkdstl.log.error.{Causes, ProtocolErrors}
 import sparkdstl.log.read.{Download, FileDownloads, SegmentInputStream, StoreLoad}
 import sparkdstl.log.request._
-import sparkdstl.log.storage.{KnownFiles, ObjectTail, OperationKind, Payload, StorageErrors, StorageOperation}
+import sparkdstl.log.storage.{
+  KnownFiles,
+  ObjectEndsBefore,
+  ObjectTail,
+  OperationKind,
+  Payload,
+  StorageErrors,
+  StorageOperation
+}
 import sparkdstl.log.storage.StorageOperation.{ReadRange, ReadTail, Replace}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
@@ -76,6 +84,18 @@ private[dstl] final class CheckpointFiles(
       case Some(_) => fileSystem.open(qualified)
       case None => throw new FileNotFoundException(s"File $file does not exist")
     }
+  }
+
+  /**
+   * The first `length` bytes of a file, in one request, or fewer if it has fewer; None if it does not exist.
+   */
+  def beginning(file: Path, length: Int): Option[Array[Byte]] = {
+    val qualified = fileSystem.makeQualified(file)
+    val asked = read(qualified, ReadRange(qualified, 0, length)).recoverWith {
+      case error if Causes.of(error).exists(_.isInstanceOf[ObjectEndsBefore]) =>
+        read(qualified, ReadTail(qualified, length)).map(_.map(_.bytes))(ExecutionContext.parasitic)
+    }(ExecutionContext.parasitic)
+    waiting.on(asked)
   }
 
   /** The content of a file, or a part of a large one; None if it does not exist. `length` is as in [[open]]. */

@@ -17,8 +17,6 @@ class StartRequestsSuite extends QuerySuite {
 
   private val batches = 10
 
-  private val beforeTheRun = Set("metadata") ++ SparkFacts.CheckedOnTheUsersThread
-
   /** The requests until the first commit entry of a query that continues after so many batches, in a new Spark. */
   private def requestsOfRestart(): Seq[(Operation, String)] = {
     val before = numbers()
@@ -59,7 +57,7 @@ class StartRequestsSuite extends QuerySuite {
     assert(repeated(of(Operation.Open, requests)).forall(Set("commits/0", s"commits/${batches - 1}")), text)
     val ofState = Set("state/0/_metadata/metadata", "state/0/0/_metadata/schema")
     val checked = of(Operation.Head, requests).filterNot(_.endsWith(".zip")).toSet
-    assert(checked -- ofState == beforeTheRun, text)
+    assert(checked -- ofState == SparkFacts.CheckedOnTheUsersThread, text)
     assert(repeated(of(Operation.List, requests)) == Seq("commits", "offsets"), s"once more after the claim: $text")
   }
 
@@ -87,6 +85,17 @@ class StartRequestsSuite extends QuerySuite {
       ofSource.map(_._1).filterNot(_ == Operation.Open) == Seq(Operation.List, Operation.List, Operation.Write),
       text
     )
-    assert(of(Operation.Head, requests).toSet == beforeTheRun, text)
+    assert(of(Operation.Head, requests).toSet == SparkFacts.CheckedOnTheUsersThread, text)
   }
+
+  for ((kind, id) <- Seq("longer" -> "  00000000-0000-0000-0000-000000000001", "shorter" -> "0-0-0-0-1"))
+    test(s"metadata that is $kind than what Spark writes is read") {
+      Files.createDirectories(checkpoint)
+      Files.writeString(checkpoint.resolve("metadata"), s"""{"id":"${id.trim}"${id.takeWhile(_ == ' ')}}""")
+      val input = numbers()
+      input.addData(1)
+      val query = start(counts(input), "after", at = s"counting://$checkpoint")
+      complete(query)
+      assert(query.id.toString == "00000000-0000-0000-0000-000000000001")
+    }
 }
