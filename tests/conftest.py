@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 
 import pytest
@@ -18,8 +19,11 @@ from spark_dstl.checkpoint.verification import verify
 
 # Drivers run in other working directories.
 os.environ.update(with_absolute_jars(os.environ))
-# Every JVM of the tests takes them, also those that the package starts.
-os.environ.setdefault("JDK_JAVA_OPTIONS", COMPILER)
+# Every JVM of the tests takes them, also those that the package starts, and those of parallel test processes.
+if "JDK_JAVA_OPTIONS" not in os.environ:
+    # Killed processes leave libraries and Spark's directories, which are deleted when the tests have ended.
+    java_files = tempfile.TemporaryDirectory(prefix="spark-dstl-tests-", ignore_cleanup_errors=True)
+    os.environ["JDK_JAVA_OPTIONS"] = f"{COMPILER} -Djava.io.tmpdir={java_files.name}"
 
 
 @pytest.fixture
