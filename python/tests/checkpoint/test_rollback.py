@@ -16,6 +16,7 @@ from spark_dstl import CannotRollBack, DstlError, QuerySeemsToRun
 from spark_dstl.checkpoint.changing import activity, leftovers, rollback
 from spark_dstl.checkpoint.verification import verify
 from spark_dstl.commands import console, main
+from spark_dstl.errors import PinTooLate
 
 
 def no_wait(_seconds: float) -> None:
@@ -83,6 +84,20 @@ def test_with_apply_it_rolls_back(written: WrittenCheckpoint) -> None:
     assert (found.is_damaged, found.newest_undamaged) == (False, 3)
     again = dstl("rollback", str(written.root), "--to", "3", "--apply", "--stopped")
     assert "Batch 3 is the newest: there is nothing to delete." in again.output
+
+
+def test_the_pins_of_deleted_batches_are_deleted_first(written: WrittenCheckpoint) -> None:
+    """Another batch of that number would be read with their copies of `offsets/N`."""
+    with spark_dstl.open(str(written.root)) as checkpoint, checkpoint.pin(3), checkpoint.pin(6) as held:
+        aged(written.root)
+        planned = checkpoint.plan_rollback(3)
+        first, *others = planned.objects
+        assert first.startswith("dstl/epochs/6-")
+        assert not [name for name in others if "epochs" in name]
+        checkpoint.apply_rollback(planned)
+        assert [pin["batch"] for pin in checkpoint.pins().to_pylist()] == [3]
+        with pytest.raises(PinTooLate, match="`dstl rollback`"):
+            held.renew()
 
 
 def test_after_an_interrupt_the_checkpoint_starts_and_the_rollback_can_be_repeated(

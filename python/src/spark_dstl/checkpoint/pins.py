@@ -47,6 +47,11 @@ class Pin:
     """When it was created, by the storage's clock."""
 
     @property
+    def object_name(self) -> str:
+        """The name of its object below the checkpoint."""
+        return f"{_DIRECTORY}/{self.name}"
+
+    @property
     def ends_at(self) -> datetime | None:
         """When it ends, by the storage's clock."""
         return self.pinned_at and self.pinned_at + self.lasts
@@ -112,7 +117,7 @@ def pinned_offsets(storage: Storage, batch: int) -> bytes | None:
     """Return the copy of `offsets/N` in a pin of the batch; None if no pin has one."""
     for pin in pins_of(storage):
         if pin.batch == batch:
-            content = storage.read(f"{_DIRECTORY}/{pin.name}", _MAX_PIN)
+            content = storage.read(pin.object_name, _MAX_PIN)
             if content is not None:
                 return content.partition(b"\n")[2]
     return None
@@ -168,11 +173,12 @@ class HeldPin:
             if self._ended.is_set():
                 return
             storage = self._checkpoint.storage
-            content = storage.read(f"{_DIRECTORY}/{self._pin.name}", _MAX_PIN)
+            content = storage.read(self._pin.object_name, _MAX_PIN)
             if content is None:
                 raise PinTooLate(
-                    f"the pin of batch {self.batch} of {self._checkpoint.path} was ended by `dstl unpin`, or by the "
-                    "query after its option pins.maxDuration: the query may delete what the batch needs"
+                    f"the pin of batch {self.batch} of {self._checkpoint.path} was ended by `dstl unpin`, by "
+                    "`dstl rollback`, or by the query after its option pins.maxDuration: the query may delete what "
+                    "the batch needs"
                 )
             newer = _write(storage, self.batch, self._lasts, content)
             end_pin(self._checkpoint, self._pin.name)

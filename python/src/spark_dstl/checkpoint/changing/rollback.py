@@ -11,6 +11,8 @@ snapshot is deleted before the commit entry of its batch: until then the state i
 Of a repartition `offsets/N` is deleted first: with it alone, Spark would run the batch with the new number of
 partitions on the state of the old number. Its snapshots are all that it is rebuilt from, so they are deleted last if
 the provider ignores snapshots above its log.
+
+Pins of deleted batches are deleted before: their readers fail by name.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from dataclasses import dataclass, replace
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.format.names import number
+from spark_dstl.checkpoint.pins import pins_of
 from spark_dstl.checkpoint.survey import Survey, entries_of
 from spark_dstl.checkpoint.verification.verify import rollback_obstacle, verify
 from spark_dstl.errors import CannotRollBack, QuerySeemsToRun
@@ -63,6 +66,8 @@ def plan_rollback(
 
 
 def _deletions(checkpoint: CheckpointAccess, survey: Survey, to: int) -> Iterator[str]:
+    # A pin's copy of `offsets/N` must not become that of another batch with this number.
+    yield from (pin.object_name for pin in pins_of(checkpoint.storage) if pin.batch > to)
     zips: dict[int, list[str]] = {}
     for facts in survey.stores.values():
         for (version, unique), stored in facts.zips.items():
