@@ -190,7 +190,7 @@ class Recoveries:
     @property
     def serial(self) -> float | None:
         """Return the median number of requests that followed one another before the first task."""
-        numbers = [line["serial"] for lines in self.processes for line in lines if line.get("serial") is not None]
+        numbers = [len(line["serial"]) for lines in self.processes for line in lines if line.get("serial") is not None]
         return statistics.median(numbers) if numbers else None
 
     def asked(self, request: str, what: str = "count") -> float:

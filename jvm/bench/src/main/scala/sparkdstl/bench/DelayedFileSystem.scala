@@ -83,7 +83,7 @@ object DelayedFileSystem {
   }
 
   private val counts = new ConcurrentHashMap[(String, String, String), Counter]
-  private val times = new ConcurrentLinkedQueue[Interval]
+  private val times = new ConcurrentLinkedQueue[TimedRequest]
   // Numbers of delayed requests, by contender.
   private val delayed = new ConcurrentHashMap[String, AtomicLong]
   @volatile private var delays: Option[RequestDelays] = None
@@ -109,8 +109,8 @@ object DelayedFileSystem {
     delayFromNow(storage.delays)
   }
 
-  /** The times of the requests that were delayed, by the system's clock. */
-  def delayedRequests: Seq[Interval] = times.asScala.toVector
+  /** The requests that were delayed, by the system's clock. */
+  def delayedRequests: Seq[TimedRequest] = times.asScala.toVector
 
   /** Numbers of requests since the start, by contender, request and kind of file. */
   def requests: Map[(String, String, String), Asked] = counts.asScala.view.mapValues(_.asked).toMap
@@ -129,7 +129,7 @@ object DelayedFileSystem {
     delays.foreach { all =>
       val begun = System.currentTimeMillis()
       pause(all.of(delayed.computeIfAbsent(contenderOf(below), _ => new AtomicLong).getAndIncrement(), bytes))
-      times.add(Interval(begun, System.currentTimeMillis())): Unit
+      times.add(TimedRequest(s"$name ${below.dropWhile(_ != '/').drop(1)}", begun, System.currentTimeMillis())): Unit
     }
     carried.foreach(Line.await)
   }

@@ -34,7 +34,7 @@ final class Recorder(path: String) extends AutoCloseable {
    * @param usual  of the batches before a loss
    * @param serial requests that followed one another before the first task began
    */
-  def recovery(contender: Contender, millis: Long, usual: Seq[Long] = Nil, serial: Option[Int] = None): Unit =
+  def recovery(contender: Contender, millis: Long, usual: Seq[Long] = Nil, serial: Option[Seq[String]] = None): Unit =
     of("recovery", contender)("millis" -> millis, "usual" -> usual, "serial" -> serial)
 
   /**

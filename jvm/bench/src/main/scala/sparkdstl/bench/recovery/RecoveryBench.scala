@@ -47,7 +47,7 @@ object RecoveryBench {
     val (progress, ended) = query.from(done)(batches => (batches.next(), System.nanoTime()))
     check(spec, progress, done)
     val serial = SerialRequests.of(DelayedFileSystem.delayedRequests.filter(_.begun < firstTask()))
-    recorder.recovery(query.contender, (ended - began) / 1000000L, serial = Some(serial))
+    recorder.recovery(query.contender, (ended - began) / 1000000L, serial = Some(serial.map(_.what)))
     recorder.requests(Asked.since(before, DelayedFileSystem.requests))
   }
 
