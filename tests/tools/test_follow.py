@@ -230,4 +230,9 @@ def test_changes_are_printed_with_their_batch(spark: SparkSession, tmp_path: Pat
     printed = dstl("follow", clicks.checkpoint, "--from", "1", "--until", "2", "--format", "jsonl")
     assert printed.exit_code == 0, printed.output
     assert {json.loads(line)["batch"] for line in printed.stdout.splitlines()} == {1, 2}
-    assert dstl("follow", clicks.checkpoint, "--no-wait").stdout == ""
+    nothing = dstl("follow", clicks.checkpoint, "--no-wait")
+    assert nothing.stdout == ""
+    assert "Nothing to show after batch 2: --from N begins with an earlier batch." in nothing.stderr
+    mistaken = dstl("follow", clicks.checkpoint, "--from", "2", "--until", "1")
+    assert mistaken.exit_code == 2
+    assert "--until 1 is before --from 2" in mistaken.stderr

@@ -65,6 +65,8 @@ def follow(
     form: str,
 ) -> None:
     """Follow; the help is above."""
+    if first is not None and until is not None and until < first:
+        raise click.UsageError(f"--until {until} is before --from {first}")
     with at.opened() as checkpoint:
         # A file is for programs.
         files = Files(to, "jsonl" if form == "table" else form, checkpoint) if to is not None else None
@@ -82,6 +84,8 @@ def _print(form: str, batches: Iterator[ChangedBatch], followed: Followed) -> No
     arrow = needed("pyarrow", PURPOSE)
     first = next(batches, None)
     if first is None:
+        after = followed.position.batch
+        click.echo(f"Nothing to show after batch {after}: --from N begins with an earlier batch.", err=True)
         return
     schema = first.rows().schema
 

@@ -4,6 +4,7 @@ package sparkdstl.log.coordinator
 import java.util.concurrent.atomic.AtomicReference
 
 import scala.concurrent.{ExecutionContext, Future}
+import scala.util.Success
 
 import sparkdstl.log.transport.{FromDriver, RunId, ToDriver}
 
@@ -36,6 +37,10 @@ final class CoordinatedRuns {
    * must not write one commit entry. It covers all ended runs, because the start of a run may be interrupted while it waits.
    */
   def whenQuiet(root: String): Future[Unit] = runs.get.busy.getOrElse(root, Future.unit)
+
+  /** The same for all checkpoints. */
+  def whenAllQuiet()(implicit executor: ExecutionContext): Future[Unit] =
+    Future.traverse(runs.get.busy.values.toVector)(_.transform(_ => Success(()))).map(_ => ())
 
   def on(root: String): Option[RunCoordinator] = runs.get.on(root)
   def all: Vector[RunCoordinator] = runs.get.byRoot.valuesIterator.toVector

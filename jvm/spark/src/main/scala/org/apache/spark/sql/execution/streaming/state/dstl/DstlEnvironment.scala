@@ -36,6 +36,7 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
   /** Ends all waits first, so that their errors name the end of Spark as the cause. */
   override def close(): Unit = if (isClosed.compareAndSet(false, true)) {
     resources.waiting.close()
+    driver.foreach(_.close())
     metrics.foreach(env.metricsSystem.removeSource)
     workers.close()
     resources.close()

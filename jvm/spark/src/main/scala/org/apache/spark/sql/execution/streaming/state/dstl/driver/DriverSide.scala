@@ -6,7 +6,8 @@ import java.util.UUID
 import java.util.concurrent.atomic.AtomicBoolean
 
 import scala.collection.mutable
-import scala.concurrent.{ExecutionContext, Future, Promise}
+import scala.concurrent.{Await, ExecutionContext, Future, Promise, TimeoutException}
+import scala.concurrent.duration._
 import scala.util.Try
 import scala.util.control.NonFatal
 
@@ -82,7 +83,8 @@ private[dstl] final class DrivenRun(
  * @param sparkEnded called when the Spark environment ends
  */
 private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources, sparkEnded: () => Unit)
-    extends Logging {
+    extends Logging
+    with AutoCloseable {
   import DriverSide._
 
   val runs = new CoordinatedRuns
@@ -95,6 +97,7 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
   private val queries = mutable.LinkedHashMap.empty[String, UUID]
   // Entries whose deletion was requested while no run was active, and that still exist.
   private val unowned = mutable.LinkedHashMap.empty[String, Set[Long]]
+  private var isClosed = false
 
   /** Registers the endpoint that executors send to. */
   def open(): Unit = {
@@ -273,11 +276,32 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
 
   private def endWhatIsOver(isMeant: String => Boolean): Unit = {
     val over = synchronized {
-      val over = driven.filter { case (root, run) => isMeant(root) && run.isOver }.toVector
+      val over = driven.filter { case (root, run) => !isClosed && isMeant(root) && run.isOver }.toVector
       over.foreach { case (root, _) => driven.remove(root) }
       over
     }
     over.foreach { case (_, run) => end(run) }
+  }
+
+  /**
+   * Ends all runs, as Spark ends. Returns when they have marked their ends and have no request under way, or after
+   * [[EndMillis]], because storage may not answer.
+   */
+  override def close(): Unit = {
+    // A query that is still running finds its run, which commits nothing any more.
+    val open = synchronized {
+      isClosed = true
+      driven.values.toVector
+    }
+    open.foreach(end)
+    try Await.ready(runs.whenAllQuiet()(resources.runtime.executor), EndMillis.millis): Unit
+    catch {
+      case _: TimeoutException =>
+        logInfo(
+          s"Spark ends before storage has taken the marks of ended runs: commands take them for running, until the " +
+            "newest objects of their checkpoints are old"
+        )
+    }
   }
 
   private def end(run: DrivenRun): Unit = {
@@ -295,6 +319,9 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
 
 private object DriverSide {
   private val WatchMillis = 5000L
+
+  /** How long the end of Spark waits for the ends of runs. */
+  private val EndMillis = 5000L
 
   /** How long a run waits for runs before it in this process, and for their requests. */
   private val PredecessorMillis = 30000L

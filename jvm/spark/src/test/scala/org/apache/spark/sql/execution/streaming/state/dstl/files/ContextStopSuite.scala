@@ -118,8 +118,8 @@ class ContextStopSuite extends QuerySuite with Patience {
         counting.query.processAllAvailable()
       }
       counting.query.stop()
-      GatedFileSystem.shutAt(path.r)
       stopSpark()
+      GatedFileSystem.shutAt(path.r)
       startSpark()
       val again = new Counting(fed = 4)
       awaitStall()
@@ -171,6 +171,18 @@ class ContextStopSuite extends QuerySuite with Patience {
     val error = Await.ready(reading, EndsWithinMillis.millis).value.get.failed.get
     assert(messages(error).contains("DSTL_SPARK_STOPPED"))
   }
+
+  for (isRunning <- Seq(false, true))
+    test(
+      s"a run marks its end when the context stops, of a query that ${if (isRunning) "is running" else "has ended"}"
+    ) {
+      val counting = new Counting
+      counting.feed(1 to 10)
+      counting.query.processAllAvailable()
+      if (!isRunning) counting.query.stop()
+      spark.stop()
+      assert(files().filter(_.startsWith("dstl/epochs")).sorted == Seq("dstl/epochs/1", "dstl/epochs/1.ended"))
+    }
 
   test("a query whose own thread stops the context fails, and does not commit the batch") {
     val input = numbers()
