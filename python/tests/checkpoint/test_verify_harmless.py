@@ -121,6 +121,14 @@ def test_an_entry_that_fences_a_stopped_driver_is_not_damage(tmp_path: Path) -> 
     found = verified(checkpoint.root)
     assert (found.is_damaged, found.newest_undamaged) == (False, 11), (found.damages, found.lost)
     assert [one.object for one in found.notes] == [str(checkpoint.root / "offsets/3")]
+    # The driver has ended since, so retention has deleted what fenced it.
+    fence = entry(checkpoint.root, 3)
+    content = fence.read_bytes()
+    fence.unlink()
+    found = verified(checkpoint.root)
+    assert (found.is_damaged, found.newest_undamaged) == (False, 11), (found.damages, found.lost)
+    assert [one.object for one in found.notes] == [str(checkpoint.root / "offsets/3")]
+    fence.write_bytes(content)
     # Without the claim the reason for these entries is unknown.
     (checkpoint.root / "dstl/epochs/2").unlink()
     assert verified(checkpoint.root).is_damaged

@@ -78,7 +78,8 @@ class Survey:
     """The objects of a checkpoint at one time.
 
     `committed_since` is the newest committed batch after the listing of `offsets`. `fences` are batches whose entries
-    outlive retention to fence a stopped driver; `fenced` are those of them that such a driver has begun since.
+    outlive retention to fence a stopped driver; `fenced` are batches that such a driver has begun since: those of
+    fences, and those whose fences were deleted after the driver had ended.
     """
 
     entries: dict[int, EntryFacts] = field(default_factory=dict)
@@ -224,13 +225,16 @@ def _note(survey: Survey, entry: LoadedEntry, stored: StoredObject) -> None:
 
 
 def _note_fences(survey: Survey, storage: Storage, readers: Readers) -> None:
-    above = {*_before_gaps(survey.entries), *_before_gaps(survey.offsets)}
+    begun = {*_before_gaps(survey.offsets)}
+    above = begun | {*_before_gaps(survey.entries)}
     if not above:
         return
     claims = readers.each(partial(sparkfiles.claim, storage), numbered(storage.objects("dstl/epochs")))
     survey.fences = above & {claim.first for _, claim in claims if claim is not None and claim.first is not None}
-    # Spark deletes the entry after the next start.
-    survey.fenced = survey.fences & survey.offsets.keys() & survey.entries.keys()
+    fences = survey.fences & survey.entries.keys()
+    oldest = min(survey.entries.keys() - fences, default=0)
+    # Spark deletes their offsets after the next start.
+    survey.fenced = {batch for batch in begun if batch in fences or batch < oldest}
     for batch in survey.fenced:
         del survey.offsets[batch]
 

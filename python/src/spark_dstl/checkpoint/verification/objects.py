@@ -51,7 +51,7 @@ def check_gaps(look: Look, lowest_needed: int) -> None:
             elif before not in survey.fences:
                 look.note(missing, "it is missing, and no retained version needs it: a deletion was interrupted")
     for batch in survey.fenced:
-        what = f"a stopped driver has written it, and commits/{batch} fences that driver: Spark deletes it"
+        what = "a driver that was stopped has written it later than others: Spark deletes it after the next start"
         look.note(f"offsets/{batch}", what)
     newest = survey.committed_since
     begun = [batch for batch in survey.offsets if batch > (-1 if newest is None else newest) + 1]
