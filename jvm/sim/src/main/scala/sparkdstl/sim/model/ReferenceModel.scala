@@ -41,16 +41,10 @@ final class ReferenceModel(
   private var isDamaging = false
   // The start time of each run.
   private val runs = mutable.Map.empty[UUID, Long]
-  // The newest entries may lack snapshots that versions up to this one need, except for the newest version.
-  private var listsLackUpTo = 0L
   // Processes in which a tool deletes entries, with the start time of the tool.
   private val tools = mutable.Map.empty[SimProcess, Long]
   // Runs that began while a tool deleted entries: they may have listed one of these, as with stock Spark.
   private val besideTools = mutable.Set.empty[String]
-  // Stores that had two snapshots.
-  private val withSpare = mutable.Set.empty[String]
-  // The newest snapshots after a rollback or a repair: the log below them may have been released.
-  private val spareFrom = mutable.Map.empty[String, Long].withDefaultValue(0L)
   private var checked = Option.empty[Checked]
   // A batch from which on a reader reads states.
   private var pinned = Option.empty[Long]
@@ -59,6 +53,8 @@ final class ReferenceModel(
     partition <- (0 until config.partitions).toVector
     store <- 0 until config.storesPerTask
   } yield StoreNames.directory(partition, store, config.storesPerTask)
+
+  private val versions = new VersionOracle(config, stores, records, reader, objects, verdict)
 
   /** The newest committed batch, or -1. */
   def newest: Long = records.lastOption.fold(-1L)(_._1)
@@ -175,10 +171,7 @@ final class ReferenceModel(
     userActedAt = scheduler.nowNanos
     records.keys.filterNot(keepBatches).toVector.foreach(records.remove(_): Unit)
     act
-    withSpare.clear()
-    stores.foreach { store =>
-      spareFrom(store) = reader.listedFor(store, newest, objects).lastOption.fold(0L)(_.state.version)
-    }
+    versions.rolledBack()
     userActs = false
     checkAll("after a user's deletion")
   }
@@ -234,10 +227,7 @@ final class ReferenceModel(
   def restores(path: String)(act: => Unit): Unit = {
     damaged -= path
     quietly(act)
-    // A run that cannot read an entry does not list the snapshots in it.
-    withSpare.clear()
-    stores.foreach(store => spareFrom(store) = math.max(spareFrom(store), newest + 1))
-    listsLackUpTo = newest + 1
+    versions.restored()
     checkAll(s"after $path was restored")
   }
 
@@ -293,72 +283,14 @@ final class ReferenceModel(
    */
   def checkAll(when: => String): Unit = if (verdict.violation.isEmpty && !undecidable) {
     reader.forgetList()
-    val seen = objects.seenBy(checkVersions(when))
+    val of = ToCheck(
+      stores.map(store => store -> checkedFrom(store)).toMap,
+      stores.map(retainedFrom).max,
+      isDamaged = damaged.nonEmpty,
+      isReplaced = replaced.nonEmpty
+    )
+    val seen = objects.seenBy(versions.check(of, when))
     checked = Some(Checked(newest, checkedFrom, seen))
-  }
-
-  private def checkVersions(when: => String): Unit = {
-    stores.foreach { store =>
-      val standing = rebuilder(store)
-      var version = newest + 1
-      while (version >= checkedFrom(store) && version > 0) {
-        records.get(version - 1).foreach { record =>
-          check(version, record, standing).foreach { problem =>
-            verdict.violate(s"version $version of $store, committed by ${record.intent.who}, $problem, $when")
-          }
-        }
-        version -= 1
-      }
-      if (config.logsSnapshots && replaced.isEmpty && damaged.isEmpty) checkSpare(store, when)
-    }
-    val oldest = stores.map(retainedFrom).max
-    if (oldest > 0 && oldest <= newest) records.get(oldest - 1).foreach { record =>
-      stores.foreach { store =>
-        check(oldest, record, rebuilder(store, upTo = oldest - 1)).foreach { problem =>
-          verdict.violate(s"version $oldest of $store $problem, $when, once entries above ${oldest - 1} are deleted")
-        }
-      }
-    }
-  }
-
-  /** Checks that the newest version can be rebuilt without the newest snapshot, which may be damaged. */
-  private def checkSpare(store: String, when: => String): Unit =
-    reader.listedFor(store, newest, objects).map(of => of.state.version -> of.state).toMap.toVector.sortBy(_._1) match {
-      case _ :+ ((_, newestKey)) if newestKey.version > newest + 1 => ()
-      case _ :+ ((spare, _)) :+ _ if spare < spareFrom(store) => ()
-      case _ :+ _ :+ ((version, key)) =>
-        withSpare += store
-        val isPartOfCommit = records.get(version - 1).forall(_.intent.wins(store).change.needsSnapshot)
-        if (!isPartOfCommit) {
-          val others = rebuilder(store, without = Some(key))
-          records.get(newest).flatMap(check(newest + 1, _, others)).foreach { problem =>
-            verdict.violate(
-              s"version ${newest + 1} of $store without its newest snapshot, of $version, $problem, $when"
-            )
-          }
-        }
-      // With plain snapshots Spark's own maintenance decides, and may keep a single one.
-      case standing if withSpare(store) && plainSnapshots(store).isEmpty && standing.size < 2 =>
-        verdict.violate(s"of the last two snapshots of $store only ${standing.map(_._1).mkString} is left, $when")
-      case _ => ()
-    }
-
-  private def plainSnapshots(store: String): Iterable[Long] = records.collect {
-    case (batch, record) if objects.contains(Names.snapshot(store, batch + 1, record.intent.wins(store).id)) =>
-      batch + 1
-  }
-
-  private def rebuilder(store: String, upTo: Long = newest, without: Option[StateName] = None): StateRebuilder =
-    new StateRebuilder(store, upTo, without, isDamaged = damaged.nonEmpty, reader, objects)
-
-  private def check(version: Long, record: Committed, rebuilder: StateRebuilder): Option[String] = {
-    val wanted = record.states(rebuilder.store)
-    rebuilder.rebuild(version, record.intent.wins(rebuilder.store).id) match {
-      case Left(_) if damaged.nonEmpty || version <= math.min(listsLackUpTo, newest) => None
-      case Left(problem) => Some(s"cannot be rebuilt: $problem")
-      case Right(found) if found != wanted && !record.tainted => Some(s"is $found and must be $wanted")
-      case _ => None
-    }
   }
 
   private def entryWritten(batch: Long, entry: StoredBytes, change: StorageChange): Unit =

@@ -33,7 +33,10 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
   metrics.foreach(env.metricsSystem.registerSource)
   driver.foreach(_.open())
 
-  /** Ends all waits first, so that their errors name the end of Spark as the cause. */
+  /**
+   * Ends all waits first, so that their errors name the end of Spark as the cause. Then the runs end, whose last requests need
+   * the resources.
+   */
   override def close(): Unit = if (isClosed.compareAndSet(false, true)) {
     resources.waiting.close()
     driver.foreach(_.close())

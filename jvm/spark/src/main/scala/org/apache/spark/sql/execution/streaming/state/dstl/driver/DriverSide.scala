@@ -298,8 +298,8 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     catch {
       case _: TimeoutException =>
         logInfo(
-          s"Spark ends before storage has taken the marks of ended runs: commands take them for running, until the " +
-            "newest objects of their checkpoints are old"
+          s"Spark ends before all runs on ${open.map(_.coordinator.id.root).mkString(", ")} have marked their ends: " +
+            "dstl commands that change a checkpoint need --stopped for a while"
         )
     }
   }

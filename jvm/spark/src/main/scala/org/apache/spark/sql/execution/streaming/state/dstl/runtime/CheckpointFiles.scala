@@ -86,9 +86,7 @@ private[dstl] final class CheckpointFiles(
     }
   }
 
-  /**
-   * The first `length` bytes of a file, in one request, or fewer if it has fewer; None if it does not exist.
-   */
+  /** The first `length` bytes of a file, in one request, or all of a shorter file; None if it does not exist. */
   def beginning(file: Path, length: Int): Option[Array[Byte]] = {
     val qualified = fileSystem.makeQualified(file)
     val asked = read(qualified, ReadRange(qualified, 0, length)).recoverWith {
