@@ -21,7 +21,7 @@ final class WorldLogging extends SLF4JServiceProvider {
 object WorldLogging {
   private val sinks = new ThreadLocal[String => Unit]
 
-  private[machines] def sink: Option[String => Unit] = Option(sinks.get)
+  private[machines] def sink: Option[String => Unit] = Option(sinks.get())
 
   /** Runs `body` and passes each line that this thread logs meanwhile to `sink`. */
   def during[T](sink: String => Unit)(body: => T): T = {

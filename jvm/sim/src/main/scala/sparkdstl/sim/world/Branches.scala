@@ -100,6 +100,7 @@ object Branches {
     "carried-snapshot-finds-no-room",
     "snapshot-is-uploaded-again",
     "purge-in-the-order-of-a-listing",
+    "pin-comes-too-late",
     "request-replaced",
     "discard-fails",
     "sweep-blocked",
