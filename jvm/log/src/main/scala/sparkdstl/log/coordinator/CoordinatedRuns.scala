@@ -4,7 +4,6 @@ package sparkdstl.log.coordinator
 import java.util.concurrent.atomic.AtomicReference
 
 import scala.concurrent.{ExecutionContext, Future}
-import scala.util.Success
 
 import sparkdstl.log.transport.{FromDriver, RunId, ToDriver}
 
@@ -40,7 +39,7 @@ final class CoordinatedRuns {
 
   /** The same for all checkpoints. */
   def whenAllQuiet()(implicit executor: ExecutionContext): Future[Unit] =
-    Future.traverse(runs.get.busy.values.toVector)(_.transform(_ => Success(()))).map(_ => ())
+    Future.sequence(runs.get.busy.values.toVector).map(_ => ())
 
   def on(root: String): Option[RunCoordinator] = runs.get.on(root)
   def all: Vector[RunCoordinator] = runs.get.byRoot.valuesIterator.toVector

@@ -9,7 +9,7 @@ import scala.util.{Failure, Success}
 import sparkdstl.log.error.{Causes, DamagedLogException, LogErrors}
 import sparkdstl.log.format.{CommitEntry, EntryInspection}
 import sparkdstl.log.request.QueryStorage
-import sparkdstl.log.storage.{ObjectEndsBefore, ObjectTail}
+import sparkdstl.log.storage.{ObjectTail, StorageErrors}
 import sparkdstl.log.storage.StorageOperation.{ReadRange, ReadTail}
 
 /**
@@ -43,10 +43,8 @@ final class EntryReader(
     }
   }
 
-  private def meansOtherLength(error: Throwable): Boolean = Causes.of(error).exists {
-    case _: ObjectEndsBefore | _: DamagedLogException => true
-    case _ => false
-  }
+  private def meansOtherLength(error: Throwable): Boolean =
+    StorageErrors.meansTooShort(error) || Causes.of(error).exists(_.isInstanceOf[DamagedLogException])
 
   private def readFrom(
       batch: Long,

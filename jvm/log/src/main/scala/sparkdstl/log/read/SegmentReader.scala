@@ -9,10 +9,10 @@ import scala.concurrent.{ExecutionContext, Future}
 
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.error.{Causes, DamagedLogException, LogErrors, ProtocolErrors}
+import sparkdstl.log.error.{DamagedLogException, LogErrors, ProtocolErrors}
 import sparkdstl.log.format.{EntryLink, LogFileReader, SegmentEntry, SegmentKey, SegmentKind, SnapshotList}
 import sparkdstl.log.request.{QueryStorage, StorageClient}
-import sparkdstl.log.storage.ObjectEndsBefore
+import sparkdstl.log.storage.StorageErrors
 import sparkdstl.log.storage.StorageOperation.ReadRange
 
 /** A cache key of data that is read once for all stores of an executor. */
@@ -191,8 +191,7 @@ final class SegmentReader(
       writtenTo: Option[String] = None
   ): Future[Array[Byte]] =
     client.run(ReadRange(path, offset, length), timeoutMillis).flatMap(_.orElseFail { error =>
-      // A broken stream does not show that the object is too short.
-      if (Causes.of(error).exists(_.isInstanceOf[ObjectEndsBefore]))
+      if (StorageErrors.meansTooShort(error))
         LogErrors.damaged(path, offset, s"it ends before ${offset + length}", error)
       else ProtocolErrors.unreadable(path, error)
     }).map(_.getOrElse(throw LogErrors.missingObject(path, s"segment ${key.relativePath}", writtenTo)))

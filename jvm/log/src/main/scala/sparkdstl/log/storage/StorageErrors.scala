@@ -53,6 +53,9 @@ object StorageErrors {
     case e => NonFatal(e)
   }
 
+  /** Whether a read failed because the object is shorter than expected. A broken stream does not show that. */
+  def meansTooShort(error: Throwable): Boolean = Causes.of(error).exists(_.isInstanceOf[ObjectEndsBefore])
+
   /** Whether `error`, which is retryable, is likely to last until an operator acts: a full disk, or a missing bucket. */
   def needsOperator(error: Throwable): Boolean = isRetryable(error) && Causes.of(error).exists { cause =>
     val message = Option(cause.getMessage).getOrElse("")

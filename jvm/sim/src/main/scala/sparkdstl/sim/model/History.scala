@@ -11,6 +11,6 @@ final case class Intent(number: Long, who: String, batch: Long, wins: Map[String
 final case class Committed(intent: Intent, states: Map[String, Lineage], tainted: Boolean, atNanos: Long)
 
 /** The scope of a check: a change of an object outside `seen` cannot change its result for the same versions. */
-private[model] final case class Checked(newest: Long, retained: Vector[Long], seen: collection.Set[String]) {
-  def covers(newestNow: Long, retainedNow: Vector[Long]): Boolean = newest == newestNow && retained == retainedNow
+private[model] final case class Checked(newest: Long, retained: Map[String, Long], seen: collection.Set[String]) {
+  def covers(newestNow: Long, retainedNow: Map[String, Long]): Boolean = newest == newestNow && retained == retainedNow
 }

@@ -54,7 +54,7 @@ final class ReferenceModel(
     store <- 0 until config.storesPerTask
   } yield StoreNames.directory(partition, store, config.storesPerTask)
 
-  private val versions = new VersionOracle(config, stores, records, reader, objects, verdict)
+  private val versions = new VersionOracle(config, stores, records, newest, reader, objects, verdict)
 
   /** The newest committed batch, or -1. */
   def newest: Long = records.lastOption.fold(-1L)(_._1)
@@ -269,10 +269,9 @@ final class ReferenceModel(
     isNewer || change.before.nonEmpty && !checked.exists(of => of.covers(newest, checkedFrom) && !of.seen(path))
   }
 
-  private def checkedFrom: Vector[Long] = stores.map(checkedFrom)
-
-  private def checkedFrom(store: String): Long =
-    pinned.fold(retainedFrom(store))(batch => math.min(batch + 1, retainedFrom(store)))
+  private def checkedFrom: Map[String, Long] = stores.map { store =>
+    store -> pinned.fold(retainedFrom(store))(batch => math.min(batch + 1, retainedFrom(store)))
+  }.toMap
 
   private def isCommittedSinceUserActed(batch: Long): Boolean =
     records.get(batch).exists(_.atNanos > userActedAt)
@@ -284,13 +283,13 @@ final class ReferenceModel(
   def checkAll(when: => String): Unit = if (verdict.violation.isEmpty && !undecidable) {
     reader.forgetList()
     val of = ToCheck(
-      stores.map(store => store -> checkedFrom(store)).toMap,
+      checkedFrom,
       stores.map(retainedFrom).max,
       isDamaged = damaged.nonEmpty,
       isReplaced = replaced.nonEmpty
     )
     val seen = objects.seenBy(versions.check(of, when))
-    checked = Some(Checked(newest, checkedFrom, seen))
+    checked = Some(Checked(newest, of.from, seen))
   }
 
   private def entryWritten(batch: Long, entry: StoredBytes, change: StorageChange): Unit =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package sparkdstl.sim.model
 
-import scala.collection.{mutable, SortedMap}
+import scala.collection.mutable
 
 import sparkdstl.sim.machines.ObjectMap
 import sparkdstl.sim.world.{SimConfig, Verdict}
@@ -20,11 +20,13 @@ private[model] final case class ToCheck(from: Map[String, Long], oldest: Long, i
  * Rebuilds states from storage alone, and compares them with those that were committed.
  *
  * @param records the committed batches
+ * @param newest  of them, or -1
  */
 private[model] final class VersionOracle(
     config: SimConfig,
     stores: Vector[String],
-    records: SortedMap[Long, Committed],
+    records: collection.Map[Long, Committed],
+    newest: => Long,
     reader: StorageReader,
     objects: ObjectMap,
     verdict: Verdict
@@ -35,8 +37,6 @@ private[model] final class VersionOracle(
   private val withSpare = mutable.Set.empty[String]
   // The newest snapshots after a rollback or a repair: the log below them may have been released.
   private val spareFrom = mutable.Map.empty[String, Long].withDefaultValue(0L)
-
-  private def newest: Long = records.lastOption.fold(-1L)(_._1)
 
   /** A user has deleted batches. */
   def rolledBack(): Unit = {
@@ -83,7 +83,11 @@ private[model] final class VersionOracle(
 
   /** Checks that the newest version can be rebuilt without the newest snapshot, which may be damaged. */
   private def checkSpare(store: String, of: ToCheck, when: => String): Unit =
-    reader.listedFor(store, newest, objects).map(of => of.state.version -> of.state).toMap.toVector.sortBy(_._1) match {
+    reader.listedFor(
+      store,
+      newest,
+      objects
+    ).map(one => one.state.version -> one.state).toMap.toVector.sortBy(_._1) match {
       case _ :+ ((_, newestKey)) if newestKey.version > newest + 1 => ()
       case _ :+ ((spare, _)) :+ _ if spare < spareFrom(store) => ()
       case _ :+ _ :+ ((version, key)) =>

@@ -12,18 +12,10 @@ import org.apache.hadoop.fs.{FSDataInputStream, FileAlreadyExistsException, File
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.ownership.Claims
-import sparkdstl.log.error.{Causes, ProtocolErrors}
+import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.read.{Download, FileDownloads, SegmentInputStream, StoreLoad}
 import sparkdstl.log.request._
-import sparkdstl.log.storage.{
-  KnownFiles,
-  ObjectEndsBefore,
-  ObjectTail,
-  OperationKind,
-  Payload,
-  StorageErrors,
-  StorageOperation
-}
+import sparkdstl.log.storage.{KnownFiles, ObjectTail, OperationKind, Payload, StorageErrors, StorageOperation}
 import sparkdstl.log.storage.StorageOperation.{ReadRange, ReadTail, Replace}
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
@@ -89,11 +81,10 @@ private[dstl] final class CheckpointFiles(
   /** The first `length` bytes of a file, in one request, or all of a shorter file; None if it does not exist. */
   def beginning(file: Path, length: Int): Option[Array[Byte]] = {
     val qualified = fileSystem.makeQualified(file)
-    val asked = read(qualified, ReadRange(qualified, 0, length)).recoverWith {
-      case error if Causes.of(error).exists(_.isInstanceOf[ObjectEndsBefore]) =>
-        read(qualified, ReadTail(qualified, length)).map(_.map(_.bytes))(ExecutionContext.parasitic)
+    val found = content(qualified, Some(length.toLong)).recoverWith {
+      case error if StorageErrors.meansTooShort(error) => content(qualified, None)
     }(ExecutionContext.parasitic)
-    waiting.on(asked)
+    waiting.on(found).map(_.bytes)
   }
 
   /** The content of a file, or a part of a large one; None if it does not exist. `length` is as in [[open]]. */
