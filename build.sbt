@@ -33,6 +33,8 @@ ThisBuild / scalacOptions ++= Seq(
 Global / stagingDirectory := (ThisBuild / baseDirectory).value / "target" / "release" / "maven"
 ThisBuild / Test / fork := true
 ThisBuild / Test / parallelExecution := false
+// The other collectors take processors from the tests.
+ThisBuild / Test / javaOptions += "-XX:+UseSerialGC"
 // Two forked test JVMs at a time: with one, a machine with two cores is idle for a fifth of the time.
 Global / concurrentRestrictions := Seq(Tags.limitAll(4), Tags.limit(Tags.ForkedTestGroup, 2))
 
@@ -105,6 +107,10 @@ lazy val flaws = (project in file("jvm/flaws"))
     Compile / run / fork := true
   )
 
+/** Suites of `jvm/spark` that take longer than others, from the slowest on: `make test` prints the slowest. */
+val slowSuites = Seq("Operators", "StateReading", "Joins", "Damage", "TakeOver", "Compatibility", "Rollback") ++
+  Seq("CopiedCheckpoint", "ManyQueries", "MovedCheckpoint", "RequestCount", "ContextStop")
+
 /** The Spark side: state store provider, checkpoint file manager, coordinator. */
 lazy val spark = (project in file("jvm/spark"))
   .dependsOn(log % "compile->compile;test->test")
@@ -116,15 +122,16 @@ lazy val spark = (project in file("jvm/spark"))
     // The tests of jvm/log depend on another version.
     dependencyOverrides ++= Seq("api", "runtime").map(of => "org.apache.hadoop" % s"hadoop-client-$of" % line.hadoop),
     Compile / sourceGenerators += sparkBuiltFor.taskValue,
-    // Two processes at a time run half of the suites each, one suite after another.
+    // Two processes at a time run half of the suites each, one suite after another: in turn A, B, B, A, the slow ones first.
     Test / parallelExecution := true,
     Test / testGrouping := {
       val options = (Test / forkOptions).value
       IO.delete(temporaryFiles(target.value))
       IO.createDirectory(temporaryFiles(target.value))
-      val numbered = (Test / definedTests).value.sortBy(_.name).zipWithIndex
+      def rank(name: String) = slowSuites.reverse.indexWhere(slow => name.endsWith(s".${slow}Suite"))
+      val numbered = (Test / definedTests).value.sortBy(suite => (-rank(suite.name), suite.name)).zipWithIndex
       Seq(0, 1).map { half =>
-        val suites = numbered.collect { case (suite, number) if number % 2 == half => suite }
+        val suites = numbered.collect { case (suite, number) if (number + 1) / 2 % 2 == half => suite }
         Tests.Group(s"half ${half + 1}", suites, Tests.SubProcess(options))
       }
     },
@@ -136,7 +143,9 @@ lazy val spark = (project in file("jvm/spark"))
       output
     },
     // Tests run many small queries once each: the second compiler costs more time than it saves.
-    Test / javaOptions ++= sparkModuleOptions ++ Seq("-Xmx3g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC") ++ Seq(
+    Test / javaOptions ++= sparkModuleOptions ++ Seq("-Xmx3g", "-Xmn1g", "-XX:TieredStopAtLevel=1") ++ Seq(
+      // With the default all garbage is collected several times while Spark's classes are loaded.
+      "-XX:MetaspaceSize=512m",
       // The default for one level is full after a minute of tests, and compilation stops then.
       "-XX:ReservedCodeCacheSize=512m",
       "-Dspark.hadoop.fs.file.impl=sparkdstl.testing.PlainLocalFileSystem",

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import shared_session
 from harness import Reader
-from settings import COMPILER, with_absolute_jars
+from settings import JVM_OPTIONS, with_absolute_jars
 from spark_dstl.checkpoint import access
 from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.verification import verify
@@ -23,7 +23,7 @@ os.environ.update(with_absolute_jars(os.environ))
 if "JDK_JAVA_OPTIONS" not in os.environ:
     # Killed processes leave libraries and Spark's directories, which are deleted when the tests have ended.
     java_files = tempfile.TemporaryDirectory(prefix="spark-dstl-tests-", ignore_cleanup_errors=True)
-    os.environ["JDK_JAVA_OPTIONS"] = f"{COMPILER} -Djava.io.tmpdir={java_files.name}"
+    os.environ["JDK_JAVA_OPTIONS"] = f"{JVM_OPTIONS} -Djava.io.tmpdir={java_files.name}"
 
 
 @pytest.fixture

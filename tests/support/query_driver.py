@@ -75,9 +75,15 @@ def session(spec: Spec) -> SparkSession:
         for key, value in spec["confs"].items():
             session.conf.set(key, value)
         return spark_dstl.configure_session(session, transform_with_state=spec["transform_with_state"])
+    import_no_pandas()
     for key, value in spec["confs"].items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def import_no_pandas() -> None:
+    """Let PySpark find no pandas: its first call of Java imports it, which takes two seconds, and no query needs it."""
+    sys.modules["pandas"] = None  # type: ignore[assignment]
 
 
 def run(spark: SparkSession, spec: Spec) -> None:

@@ -11,7 +11,7 @@ import org.apache.spark.sql.streaming.OutputMode
 
 /** One process runs many stateful queries, whose stores stay loaded. */
 class ManyQueriesSuite extends QuerySuite {
-  private val queries = if (sys.env.contains("SPARK_DSTL_TEST_WHOLE")) 300 else 70
+  private val queries = if (sys.env.contains("SPARK_DSTL_TEST_WHOLE")) 300 else 30
 
   override protected def configuration: Map[String, String] = super.configuration ++ Map(
     "spark.sql.shuffle.partitions" -> "1",

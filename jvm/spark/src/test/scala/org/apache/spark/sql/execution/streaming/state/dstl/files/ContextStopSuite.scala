@@ -68,11 +68,16 @@ class ContextStopSuite extends QuerySuite with Patience {
 
   private def awaitStall(): Unit = eventually { assert(GatedFileSystem.waitingRequests >= 1); () }
 
-  /** Stops the context while storage does not answer. */
-  private def endOf(query: StreamingQuery): String = {
-    spark.stop()
-    failureOf(query)
+  /** Stops the context while storage does not answer, until all waits have ended: the stop itself waits longer for its runs. */
+  private def stopUntil[T](waitsEnd: => T): T = {
+    val stopping = Future(spark.stop())(ExecutionContext.global)
+    val ended = waitsEnd
+    GatedFileSystem.open()
+    Await.result(stopping, EndsWithinMillis.millis)
+    ended
   }
+
+  private def endOf(query: StreamingQuery): String = stopUntil(failureOf(query))
 
   private def failureOf(query: StreamingQuery): String = {
     val failure = intercept[StreamingQueryException] {
@@ -138,8 +143,7 @@ class ContextStopSuite extends QuerySuite with Patience {
       assert(GatedFileSystem.waitingRequests >= 1)
       ()
     }
-    spark.stop()
-    eventually { assert(waits == Nil); () }
+    stopUntil(eventually { assert(waits == Nil); () })
   }
 
   test("a purge that waits for storage ends with the context") {
@@ -154,6 +158,7 @@ class ContextStopSuite extends QuerySuite with Patience {
     GatedFileSystem.shutAt("/offsets/0$".r)
     counting.feed(1 to 3)
     awaitStall()
+    // Returns although storage does not answer.
     spark.stop()
     eventually { assert(waits == Nil); () }
   }
@@ -167,8 +172,7 @@ class ContextStopSuite extends QuerySuite with Patience {
     GatedFileSystem.shutAt("/commits/0$".r)
     val reading = Future(StoredStateShims.read(spark, s"gated://$checkpoint", Map.empty))(ExecutionContext.global)
     awaitStall()
-    spark.stop()
-    val error = Await.ready(reading, EndsWithinMillis.millis).value.get.failed.get
+    val error = stopUntil(Await.ready(reading, EndsWithinMillis.millis).value.get.failed.get)
     assert(messages(error).contains("DSTL_SPARK_STOPPED"))
   }
 
