@@ -99,7 +99,7 @@ private[coordinator] final case class LogView private (
   def read(batch: Long, found: EntryFound): LogView = (entries.get(batch), found) match {
     case (None, _) => this
     case (_, EntryFound.Absent) => deleted(Seq(batch))
-    case (Some(known), EntryFound.Plain) => copy(entries = entries + (batch -> Plain(known.bytes)))
+    case (Some(known), EntryFound.Plain) => copy(entries = entries + (batch -> Plain(known.length)))
     case (Some(known), EntryFound.Logged(entry)) =>
       val changed = entry.index.changedStores
       copy(
