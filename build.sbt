@@ -143,7 +143,7 @@ lazy val spark = (project in file("jvm/spark"))
       output
     },
     // Tests run many small queries once each: the second compiler costs more time than it saves.
-    Test / javaOptions ++= sparkModuleOptions ++ Seq("-Xmx3g", "-Xmn1g", "-XX:TieredStopAtLevel=1") ++ Seq(
+    Test / javaOptions ++= sparkModuleOptions ++ Seq("-Xmx3g", "-XX:TieredStopAtLevel=1") ++ Seq(
       // With the default all garbage is collected several times while Spark's classes are loaded.
       "-XX:MetaspaceSize=512m",
       // The default for one level is full after a minute of tests, and compilation stops then.
