@@ -82,12 +82,9 @@ private[model] final class VersionOracle(
   }
 
   /** Checks that the newest version can be rebuilt without the newest snapshot, which may be damaged. */
-  private def checkSpare(store: String, of: ToCheck, when: => String): Unit =
-    reader.listedFor(
-      store,
-      newest,
-      objects
-    ).map(one => one.state.version -> one.state).toMap.toVector.sortBy(_._1) match {
+  private def checkSpare(store: String, of: ToCheck, when: => String): Unit = {
+    val states = reader.listedFor(store, newest, objects).map(_.state)
+    states.map(state => state.version -> state).toMap.toVector.sortBy(_._1) match {
       case _ :+ ((_, newestKey)) if newestKey.version > newest + 1 => ()
       case _ :+ ((spare, _)) :+ _ if spare < spareFrom(store) => ()
       case _ :+ _ :+ ((version, key)) =>
@@ -106,6 +103,7 @@ private[model] final class VersionOracle(
         verdict.violate(s"of the last two snapshots of $store only ${standing.map(_._1).mkString} is left, $when")
       case _ => ()
     }
+  }
 
   private def plainSnapshots(store: String): Iterable[Long] = records.collect {
     case (batch, record) if objects.contains(Names.snapshot(store, batch + 1, record.intent.wins(store).id)) =>

@@ -67,6 +67,7 @@ class ContextStopSuite extends QuerySuite with Patience {
   }
 
   private def awaitStall(): Unit = eventually { assert(GatedFileSystem.waitingRequests >= 1); () }
+  private def awaitEnds(): Unit = eventually { assert(waits == Nil); () }
 
   /** Stops the context while storage does not answer, until all waits have ended: the stop itself waits longer for its runs. */
   private def stopUntil[T](waitsEnd: => T): T = {
@@ -83,7 +84,7 @@ class ContextStopSuite extends QuerySuite with Patience {
     val failure = intercept[StreamingQueryException] {
       assert(query.awaitTermination(EndsWithinMillis), s"${query.name} still waits:\n${waits.mkString("\n\n")}")
     }
-    eventually { assert(waits == Nil); () }
+    awaitEnds()
     messages(failure)
   }
 
@@ -143,7 +144,7 @@ class ContextStopSuite extends QuerySuite with Patience {
       assert(GatedFileSystem.waitingRequests >= 1 && waits.nonEmpty)
       ()
     }
-    stopUntil(eventually { assert(waits == Nil); () })
+    stopUntil(awaitEnds())
   }
 
   test("a purge that waits for storage ends with the context") {
@@ -160,7 +161,7 @@ class ContextStopSuite extends QuerySuite with Patience {
     awaitStall()
     // Returns although storage does not answer.
     spark.stop()
-    eventually { assert(waits == Nil); () }
+    awaitEnds()
   }
 
   test("a reader of state that waits for storage fails when the context stops") {
