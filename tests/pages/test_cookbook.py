@@ -46,8 +46,7 @@ def test_two_drivers_on_one_checkpoint(tmp_path: Path, reader: Reader) -> None:
     with Recipe("Two drivers run on one checkpoint", {"/checkpoints/clicks": query.checkpoint}) as recipe:
         with run.start("driver.before-commit-entry=pause@2") as first:
             first.wait_for_pause("driver.before-commit-entry")
-            with run.start() as second:
-                second.succeed()
+            run.complete(reader)
             written = query.written()
             run.resume("driver.before-commit-entry")
             assert first.wait() != 0
@@ -64,7 +63,7 @@ def test_two_drivers_on_one_checkpoint(tmp_path: Path, reader: Reader) -> None:
     run.check_state(reader)
 
 
-def test_a_killed_driver(tmp_path: Path) -> None:
+def test_a_killed_driver(tmp_path: Path, reader: Reader) -> None:
     large = dstl(inline__maxSegmentSize="0")
     run = Run.create(tmp_path, Aggregation.generate(files=3, rows=30), confs={**log_confs(), **large})
     places = {"/checkpoints/clicks": run.queries[0].checkpoint}
@@ -74,9 +73,7 @@ def test_a_killed_driver(tmp_path: Path) -> None:
             driver.kill()
         recipe.sees(recipe.types())
         recipe.sees(recipe.types())
-    with run.start() as driver:
-        driver.succeed()
-    run.check()
+    run.complete(reader)
 
 
 def test_a_jar_that_is_not_there(tmp_path: Path) -> None:

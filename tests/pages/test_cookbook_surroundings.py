@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from clicks import RETAIN_LITTLE
+from driver_process import Failed
 from harness import Reader, Run
 from imitation import imitation
 from other_sparks import jar_of, jar_of_another
@@ -46,21 +47,19 @@ def test_a_missing_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         Recipe("A permission is missing", places) as recipe,
         clicks_on_s3(tmp_path, monkeypatch, files=5) as (run, between),
     ):
-        between.rules[:] = [may_not_read]
-        with run.start() as driver:
-            assert driver.wait() != 0
-            recipe.sees(driver.log())
-        between.rules[:] = may_not_delete
-        with run.start() as driver:
-            assert driver.wait() != 0
-            recipe.sees(driver.log())
+        (tmp_path / "application").mkdir()
+        application = Reader(tmp_path / "application", run.confs)
+        for missing in ([may_not_read], may_not_delete):
+            between.rules[:] = missing
+            with pytest.raises(Failed) as failed:
+                run.complete(application)
+            recipe.sees(str(failed.value))
         between.rules[:] = [may_not_read]
         recipe.sees(recipe.types(exit_code=1))
         between.rules.clear()
-        with run.start() as driver:
-            driver.succeed()
+        run.complete(application)
+        application.close()
         recipe.sees(recipe.types())
-    run.check()
 
 
 def test_storage_that_is_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,26 +16,12 @@ from spark_facts import HAS_PROCESSORS_OF_ROWS
 FIRST = r"StreamingQueryException: \[STREAM_FAILED\] Query \[[^]]*\] terminated with exception: \[DSTL_FENCED\]"
 
 
-def test_a_terminated_executor_uploads_its_segments_before_it_ends(tmp_path: Path, reader: Reader) -> None:
-    """All executors get SIGTERM after all tasks of a batch have sealed, and before any upload."""
-    late_uploads = dstl(inline__maxSegmentSize="0", batch__persistDelay="1h")
-    run = Run.create(
-        tmp_path, Aggregation.generate(), master="local-cluster[2,1,1024]", confs={**log_confs(), **late_uploads}
-    )
-    with run.start("driver.seals-pending=pause@2") as driver:
-        driver.wait_for_pause("driver.seals-pending")
-        before = set(driver.executors())
-        for pid in before:
-            driver.terminate_executor(pid)
-        driver.wait_until(lambda: not before & set(driver.executors()), "end of the executors")
-        run.resume("driver.seals-pending")
-        driver.succeed()
-    run.check()
-    run.check_state(reader)
+def test_executors_upload_their_segments_before_they_end(tmp_path: Path, reader: Reader) -> None:
+    """After the seals of a batch and before any upload, all executors are decommissioned; in a later batch terminated.
 
-
-def test_a_decommissioned_executor_uploads_its_segments_while_it_lives(tmp_path: Path, reader: Reader) -> None:
-    """No other executor can take the blocks, so none ends; meanwhile the paused driver requests no upload."""
+    No other executor can take the blocks of the decommissioned ones, so none of them ends; meanwhile the paused driver
+    requests no upload. In the end they are killed. The terminated ones get SIGTERM.
+    """
     confs = {
         **log_confs(),
         **dstl(inline__maxSegmentSize="0", batch__persistDelay="1h"),
@@ -45,8 +31,9 @@ def test_a_decommissioned_executor_uploads_its_segments_while_it_lives(tmp_path:
     }
     run = Run.create(tmp_path, Aggregation.generate(), master="local-cluster[2,1,1024]", confs=confs)
     checkpoint = Path(run.queries[0].checkpoint)
-    with run.start("driver.seals-pending=pause@2;driver.after-commit-entry=pause@2") as driver:
-        driver.wait_for_pause("driver.seals-pending")
+    sealed, committed = "driver.seals-pending", "driver.after-commit-entry"
+    with run.start(f"{sealed}=pause@2;{committed}=pause@2;{sealed}=pause@4") as driver:
+        driver.wait_for_pause(sealed)
         before = set(driver.executors())
         uploaded = set(checkpoint.glob("dstl/data/*/*.log"))
         for pid in before:
@@ -56,11 +43,18 @@ def test_a_decommissioned_executor_uploads_its_segments_while_it_lives(tmp_path:
             "data files of both executors",
         )
         assert before <= set(driver.executors())
-        run.resume("driver.seals-pending")
-        driver.wait_for_pause("driver.after-commit-entry")
+        run.resume(sealed)
+        driver.wait_for_pause(committed)
         for pid in before & set(driver.executors()):
             driver.kill_executor(pid)
-        run.resume("driver.after-commit-entry")
+        run.repeat(sealed)
+        run.resume(committed)
+        driver.wait_for_pause(sealed)
+        later = set(driver.executors())
+        for pid in later:
+            driver.terminate_executor(pid)
+        driver.wait_until(lambda: not later & set(driver.executors()), "end of the executors")
+        run.resume(sealed)
         driver.succeed()
     run.check()
     run.check_state(reader)

@@ -8,6 +8,7 @@ committed versions back and compares them.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,28 +19,28 @@ from settings import STATE_STORE, dstl, faults, log_confs
 from spark_facts import LOGS_SNAPSHOTS
 
 CLUSTER = "local-cluster[2,1,1024]"
-# The fail points of one query's drivers, one after another, with the batch of each.
-DRIVER_KILLS = [
-    ("driver.before-commit-entry", 0),
-    ("driver.before-first-seal", 2),
-    ("driver.seals-pending", 3),
-    ("driver.after-commit-entry", 4),
-]
+# The fail points around a commit, with a batch for each.
+AROUND_COMMITS = {
+    "driver.before-commit-entry": 0,
+    "driver.before-first-seal": 2,
+    "driver.seals-pending": 3,
+    "driver.after-commit-entry": 4,
+}
 # Failed writes may end a query; so many restarts are never needed.
 MAX_RESTARTS = 15
 
 
 def test_a_driver_killed_around_a_commit_loses_and_repeats_no_batch(tmp_path: Path, reader: Reader) -> None:
-    run = Run.create(tmp_path, Aggregation.generate())
-    for point, batch in DRIVER_KILLS:
-        (tmp_path / "markers" / point).unlink(missing_ok=True)
-        with run.start(f"{point}=pause@{batch}") as driver:
+    """Of four queries, the first to reach a fail point stops there; then the kill meets each at another one."""
+    run = Run.create(tmp_path, *(Aggregation.generate(seed=seed) for seed in range(len(AROUND_COMMITS))))
+    with run.start(";".join(f"{point}=pause@{batch}" for point, batch in AROUND_COMMITS.items())) as driver:
+        for point in AROUND_COMMITS:
             driver.wait_for_pause(point)
-            committed = run.committed(run.queries[0])
-            driver.kill()
-        assert max(committed, default=-1) == (batch if point == "driver.after-commit-entry" else batch - 1)
-        if point == "driver.seals-pending":
-            run.check_state(reader)
+        driver.kill()
+    newest = {max(run.committed(query), default=-1): query for query in run.queries}
+    assert sorted(newest) == [-1, 1, 2, 4]
+    with_seals = replace(run, queries=[newest[AROUND_COMMITS["driver.seals-pending"] - 1]])
+    with_seals.check_state(reader)
     run.finish(reader)
 
 

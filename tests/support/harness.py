@@ -182,7 +182,15 @@ class Run:
 
     def resume(self, fail_point: str) -> None:
         """End the pause at a fail point."""
-        (self.work / "markers" / f"{fail_point}.resume").touch()
+        self._resumed(fail_point).touch()
+
+    def repeat(self, fail_point: str) -> None:
+        """Let a process stop again at a fail point, whose pause has ended."""
+        self._resumed(fail_point).unlink()
+        (self.work / "markers" / fail_point).unlink()
+
+    def _resumed(self, fail_point: str) -> Path:
+        return self.work / "markers" / f"{fail_point}.resume"
 
     def _points(self, fail_points: str) -> dict[str, str]:
         return {FAIL_POINTS: fail_points, FAIL_POINT_DIR: str(self.work / "markers")} if fail_points else {}
@@ -198,9 +206,13 @@ class Run:
 
     def complete(self, reader: Reader) -> None:
         """Run the queries to their end in the reader's application, and check results."""
+        self.proceed(reader)
+        self.check()
+
+    def proceed(self, reader: Reader) -> None:
+        """Run the queries over the input that there is, in the reader's application."""
         of_session = {key: value for key, value in self.confs.items() if key.startswith("spark.sql.")}
         reader.do(self.write_spec("run", of_session, parent=None))
-        self.check()
 
     def check(self) -> None:
         """Check that every query's sink holds exactly the result."""
@@ -316,17 +328,22 @@ class Reader:
         self._driver: Driver | None = None
 
     def do(self, spec: Path) -> None:
-        """Do the task of a specification, in a session with its settings."""
+        """Do the task of a specification, in a session with its settings; fails with the error of a task that fails."""
         if self._driver is None:
             path = self._run.write_spec("serve", self._run.confs, parent=None)
             command = [sys.executable, str(HERE / "query_driver.py"), str(path)]
             self._driver = start_driver(command, {}, self._run.work, path.stem, subprocess.PIPE)
+        done = spec.with_suffix(".done")
+        done.unlink(missing_ok=True)
         self._driver.tell(str(spec))
         try:
-            self._driver.wait_until(spec.with_suffix(".done").exists, f"end of the task of {spec}")
+            self._driver.wait_until(done.exists, f"end of the task of {spec}")
         except Failed:
             self.close()
             raise
+        error = done.read_text(encoding="utf-8")
+        if error:
+            raise Failed(f"the task of {spec} failed:\n{error}")
 
     def close(self) -> None:
         """End the application; the next read starts another."""

@@ -12,6 +12,7 @@ import json
 import os
 import sys
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from functools import reduce
 from pathlib import Path
@@ -47,11 +48,21 @@ def main() -> None:
             separate = spark.newSession()
             for key, value in asked["confs"].items():
                 separate.conf.set(key, value)
-            do(separate, asked)
-            path.with_suffix(".done").touch()
+            replace(path.with_suffix(".done"), error_of(separate, asked))
     else:
         do(spark, spec)
     spark.stop()
+
+
+def error_of(spark: SparkSession, spec: Spec) -> str:
+    """Do the task of a specification; returns the error with its trace, or nothing."""
+    try:
+        do(spark, spec)
+    except Exception:
+        for query in spark.streams.active:
+            query.stop()
+        return traceback.format_exc()
+    return ""
 
 
 def do(spark: SparkSession, spec: Spec) -> None:

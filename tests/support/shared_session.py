@@ -31,6 +31,8 @@ Rows = list[str]
 
 def start(work: Path) -> SparkSession:
     """Start the application, with the jar and no settings of the log."""
+    # Else Spark's Python processes are those of the search path.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     builder: SparkSession.Builder = SparkSession.builder
     confs = {**base_confs("local[2]", work), "spark.jars": jars(with_tests=True), "spark.sql.shuffle.partitions": "2"}
     confs["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(sys.path)
