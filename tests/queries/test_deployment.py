@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
+from driver_process import Driver
 from harness import Reader, Run, free_port
 from rescaling import FROM_NONE_TO_TWO, MASTER, come_and_go
 from scenarios import Aggregation, ProcessedAggregation
@@ -19,8 +21,7 @@ FIRST = r"StreamingQueryException: \[STREAM_FAILED\] Query \[[^]]*\] terminated 
 def test_executors_upload_their_segments_before_they_end(tmp_path: Path, reader: Reader) -> None:
     """After the seals of a batch and before any upload, all executors are decommissioned; in a later batch terminated.
 
-    No other executor can take the blocks of the decommissioned ones, so none of them ends; meanwhile the paused driver
-    requests no upload. In the end they are killed. The terminated ones get SIGTERM.
+    Both end while the paused driver requests no upload.
     """
     confs = {
         **log_confs(),
@@ -30,34 +31,28 @@ def test_executors_upload_their_segments_before_they_end(tmp_path: Path, reader:
         "spark.storage.decommission.shuffleBlocks.enabled": "true",
     }
     run = Run.create(tmp_path, Aggregation.generate(), master="local-cluster[2,1,1024]", confs=confs)
-    checkpoint = Path(run.queries[0].checkpoint)
     sealed, committed = "driver.seals-pending", "driver.after-commit-entry"
     with run.start(f"{sealed}=pause@2;{committed}=pause@2;{sealed}=pause@4") as driver:
         driver.wait_for_pause(sealed)
-        before = set(driver.executors())
-        uploaded = set(checkpoint.glob("dstl/data/*/*.log"))
-        for pid in before:
-            driver.decommission_executor(pid)
-        driver.wait_until(
-            lambda: len({file.name[0] for file in set(checkpoint.glob("dstl/data/*/*.log")) - uploaded}) == 2,
-            "data files of both executors",
-        )
-        assert before <= set(driver.executors())
+        end_all(driver, driver.decommission_executor)
         run.resume(sealed)
         driver.wait_for_pause(committed)
-        for pid in before & set(driver.executors()):
-            driver.kill_executor(pid)
         run.repeat(sealed)
         run.resume(committed)
         driver.wait_for_pause(sealed)
-        later = set(driver.executors())
-        for pid in later:
-            driver.terminate_executor(pid)
-        driver.wait_until(lambda: not later & set(driver.executors()), "end of the executors")
+        end_all(driver, driver.terminate_executor)
         run.resume(sealed)
         driver.succeed()
     run.check()
     run.check_state(reader)
+
+
+def end_all(driver: Driver, end: Callable[[int], None]) -> None:
+    """Send a signal to all executors, and wait until they have ended."""
+    before = set(driver.executors())
+    for pid in before:
+        end(pid)
+    driver.wait_until(lambda: not before & set(driver.executors()), "end of the executors")
 
 
 def test_a_spark_connect_session_uses_the_log_of_a_server_with_the_jar(tmp_path: Path, reader: Reader) -> None:
