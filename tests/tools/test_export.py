@@ -14,7 +14,11 @@ from copies import copied
 from settings import IN_FULL, STATE_STORE, STOCK_PROVIDER
 from shared_session import Moving, Operator, contender
 from spark_dstl import CannotExport, Checkpoint, QuerySeemsToRun
+from spark_dstl.checkpoint.export import export
 from spark_dstl.checkpoint.export.export import Exported
+from spark_dstl.checkpoint.storage import StoredObject
+from spark_dstl.checkpoint.survey import numbered
+from spark_dstl.errors import MissingLogObject
 from spark_facts import FORMATS, HAS_PROCESSORS, LOGS_SNAPSHOTS
 from width_operators import OPERATORS
 
@@ -125,6 +129,27 @@ def test_an_export_overwrites_no_foreign_objects(tmp_path: Path, logged: Path) -
         with pytest.raises(CannotExport, match="not apart"):
             checkpoint.export(str(logged / "inside"), stopped=True)
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["theirs"]
+
+
+@pytest.mark.usefixtures("short_looks")
+@pytest.mark.parametrize("directory", ["offsets", "commits"])
+def test_an_export_fails_when_a_query_deletes_what_it_has_listed(
+    tmp_path: Path, logged: Path, monkeypatch: pytest.MonkeyPatch, directory: str
+) -> None:
+    running = tmp_path / "running"
+    copied(logged, running)
+
+    def listed_and_deleted(objects: list[StoredObject]) -> dict[int, StoredObject]:
+        (running / directory / "0").unlink()
+        return numbered(objects)
+
+    monkeypatch.setattr(export, "numbered", listed_and_deleted)
+    with (
+        spark_dstl.open(str(running)) as checkpoint,
+        pytest.raises(MissingLogObject, match=rf"{directory}/0 was deleted: a query runs on the checkpoint"),
+    ):
+        checkpoint.export(str(tmp_path / "target"), stopped=True)
+    assert not (tmp_path / "target" / "offsets").exists()
 
 
 @pytest.mark.usefixtures("short_looks")

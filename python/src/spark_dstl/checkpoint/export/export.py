@@ -21,6 +21,7 @@ from spark_dstl.checkpoint.locate import Place
 from spark_dstl.checkpoint.pins import pinned_if_possible
 from spark_dstl.checkpoint.reading import SegmentReader, read_entry
 from spark_dstl.checkpoint.sparkfiles import OURS, STOCKS
+from spark_dstl.checkpoint.storage import Storage
 from spark_dstl.checkpoint.survey import numbered
 from spark_dstl.checkpoint.verification.verify import rollback_obstacle, verify
 from spark_dstl.errors import CannotExport, MissingLogObject
@@ -99,13 +100,19 @@ def _planned(checkpoint: CheckpointAccess, batches: list[int]) -> Iterator[Plann
     # A batch that was begun and is not committed runs again.
     begun = [one for one in numbered(storage.objects("offsets")) if one in batches or one > batches[-1]]
     read = checkpoint.readers.each
-    for batch, content in read(lambda one: storage.read(f"offsets/{one}", sparkfiles.MAX_OFFSETS) or b"", begun):
+    for batch, content in read(lambda one: storage.read(f"offsets/{one}", sparkfiles.MAX_OFFSETS), begun):
+        if content is None:
+            raise _deleted(storage, f"offsets/{batch}")
         yield of_bytes(f"offsets/{batch}", content.replace(OURS.encode(), STOCKS.encode()))
     for batch, entry in read(partial(read_entry, storage), batches):
         if entry is None:
-            raise MissingLogObject(f"{storage.shown(f'commits/{batch}')} was deleted: a query runs on the checkpoint")
+            raise _deleted(storage, f"commits/{batch}")
         yield of_bytes(f"commits/{batch}", f"{entry.version_line}\n{entry.metadata_line}".encode())
     yield of_bytes("metadata", storage.read("metadata", sparkfiles.MAX_METADATA) or b"")
+
+
+def _deleted(storage: Storage, name: str) -> MissingLogObject:
+    return MissingLogObject(f"{storage.shown(name)} was deleted: a query runs on the checkpoint")
 
 
 def _logged_state(checkpoint: CheckpointAccess) -> Iterator[Planned]:
