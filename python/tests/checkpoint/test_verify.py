@@ -304,6 +304,14 @@ def test_a_lack_of_all_files_in_state_is_damage(written: WrittenCheckpoint) -> N
     assert found.newest_undamaged is None
 
 
+@pytest.mark.parametrize("settings", ['["a setting"]', '"a setting"', "1"])
+def test_settings_of_a_batch_that_are_no_object_are_found(written: WrittenCheckpoint, settings: str) -> None:
+    (written.root / "offsets/9").write_text(f'v1\n{{"conf": {settings}}}\n')
+    found = verified(written.root)
+    assert [one.object for one in found.damages] == [str(written.root / "offsets/9")]
+    assert found.newest_undamaged == 8
+
+
 def test_offsets_that_are_no_text_are_found(written: WrittenCheckpoint) -> None:
     (written.root / "offsets/3").write_bytes(b"\0\1")
     (damage,) = verified(written.root).damages

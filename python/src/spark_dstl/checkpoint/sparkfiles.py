@@ -103,10 +103,15 @@ def offsets_in(content: bytes | None) -> dict[str, Any]:
     return json_object(lines[1] if len(lines) > 1 else None) or {}
 
 
+def settings_in(offsets: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings that Spark has pinned in the second line of an entry of `offsets/`; empty if it has none."""
+    found = offsets.get("conf")
+    return found if isinstance(found, dict) else {}
+
+
 def partitions_in(offsets: dict[str, Any]) -> int | None:
     """Return the number of partitions in the second line of an entry of `offsets/`; None if it has none."""
-    conf = offsets.get("conf")
-    number = names.number(str(conf.get(PARTITIONS))) if isinstance(conf, dict) else None
+    number = names.number(str(settings_in(offsets).get(PARTITIONS)))
     return number if number and number <= MAX_PARTITIONS else None
 
 

@@ -114,8 +114,7 @@ def summarize(checkpoint: CheckpointAccess) -> Summary:
     oldest = min(based, key=lambda row: int(row["snapshot"]), default=None)
     begun = max(survey.offsets, default=None)
     offsets = sparkfiles.offsets(checkpoint.storage, begun) if begun is not None else {}
-    settings = offsets.get("conf")
-    provider = settings.get(sparkfiles.PROVIDER) if isinstance(settings, dict) else None
+    provider = sparkfiles.settings_in(offsets).get(sparkfiles.PROVIDER)
     writer = newest.index.writer if newest and newest.index else None
     return Summary(
         path=checkpoint.path,

@@ -157,7 +157,7 @@ def look(storage: Storage, readers: Readers) -> Survey:
     _note_fences(survey, storage, readers)
     pinned = sparkfiles.offsets(storage, max(survey.retained, default=-1))
     survey.partitions = sparkfiles.partitions_in(pinned)
-    survey.is_ours = (pinned.get("conf") or {}).get(sparkfiles.PROVIDER) == sparkfiles.OURS
+    survey.is_ours = sparkfiles.settings_in(pinned).get(sparkfiles.PROVIDER) == sparkfiles.OURS
     survey.committed_since = max(entries_of(storage), default=None)
     plain_upto = _plain_upto(survey)
     for stored in storage.objects("state", recursive=True):

@@ -36,10 +36,9 @@ class Offsets:
     rest: bytes
 
     @property
-    def settings(self) -> dict[str, str]:
+    def settings(self) -> dict[str, Any]:
         """The settings that Spark has pinned."""
-        found = self.metadata.get("conf")
-        return found if isinstance(found, dict) else {}
+        return sparkfiles.settings_in(self.metadata)
 
     def converted(self) -> dict[str, Any]:
         """Return the second line with this project's provider."""
