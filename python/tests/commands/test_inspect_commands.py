@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import csv
 import io
 import json
 import subprocess
@@ -14,6 +15,7 @@ from written_checkpoint import WrittenCheckpoint
 from spark_dstl import dependencies
 from spark_dstl.commands import console, main
 from spark_dstl.commands.console import printing, progress
+from spark_dstl.commands.ls import SHOWN
 from spark_dstl.errors import MissingPackage
 
 READING = (
@@ -80,6 +82,21 @@ def test_rows_come_in_every_format(written: WrittenCheckpoint) -> None:
     text = run(written.root, ("ls",)).output.splitlines()
     assert text[0].split()[:2] == ["operator", "partition"]
     assert len(text) == 3
+
+
+@pytest.mark.parametrize("table", SHOWN)
+def test_the_rows_of_each_table_are_the_same_in_each_format_of_text(written: WrittenCheckpoint, table: str) -> None:
+    assert run(written.root, ("pin", "--for", "1h")).exit_code == 0
+    place = written.root.parent if table == "queries" else written.root
+    lines = {
+        form: run(place, ("ls", table), "--format", form).output.splitlines() for form in ("jsonl", "csv", "table")
+    }
+    rows = [json.loads(line) for line in lines["jsonl"]]
+    assert rows
+    assert len(lines["table"]) == len(lines["csv"]) == 1 + len(rows)
+    assert [row["files"] for row in csv.DictReader(lines["csv"]) if "files" in row] == [
+        str(row["files"]) for row in rows if "files" in row
+    ]
 
 
 def test_an_entry_is_shown_with_its_segments(written: WrittenCheckpoint) -> None:

@@ -127,7 +127,7 @@ def _plain(value: Any) -> Any:
 
 def _flat(column: str, value: Any) -> Any:
     """Return a value as a cell has it: nested values are JSON."""
-    if column == "files" and value is not None:
+    if column == "files" and isinstance(value, list):
         return " ".join(value)
     plain = _plain(value)
     return json.dumps(plain, ensure_ascii=False) if isinstance(plain, dict | list) else plain
