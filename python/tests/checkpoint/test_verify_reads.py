@@ -4,6 +4,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -150,6 +151,16 @@ def test_reading_shows_its_progress(written: WrittenCheckpoint) -> None:
     assert shown["Reading data files"][0] == shown["Reading data files"][1] > 0
 
 
+def metadata(operator: int, partitions: object = 2, schemas: str = "[]") -> str:
+    store = f'"storeName":"default","numPartitions":{partitions},"stateSchemaFilePaths":{schemas}'
+    info = f'"operatorId":{operator},"operatorName":"stateStoreSave"'
+    return f'{{"operatorInfo":{{{info}}},"stateStoreInfo":[{{{store}}}]}}'
+
+
+def write_metadata(text: str, root: Path) -> None:
+    (root / "state/0/_metadata/metadata").write_text(f"v1\n{text}")
+
+
 SOURCES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "a missing file of a source": (lambda root: (root / "sources/0/0").unlink(), "sources/0/0", "it is missing"),
     "a missing directory": (lambda root: shutil.rmtree(root / "sources"), "sources/0/0", "it is missing"),
@@ -166,6 +177,19 @@ SOURCES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         "state/0/_metadata/metadata",
         "not what Spark writes",
     ),
+    **{
+        f"an operator's metadata with {what}": (
+            partial(write_metadata, text),
+            "state/0/_metadata/metadata",
+            "not what Spark writes",
+        )
+        for what, text in {
+            "a number that is too large": metadata(2**63),
+            "an endless number": metadata(0, "Infinity"),
+            "a number in place of schemas": metadata(0, 2, "3"),
+            "a list in place of a store": metadata(0, 2).replace('[{', '[[{').replace('}]', '}]]'),
+        }.items()
+    },
     "a schema": (lambda root: flip(root / "state/0/0/_metadata/schema", 11), "state/0/0/_metadata/schema", "not what"),
     "a cut schema": (
         lambda root: (root / "state/0/0/_metadata/schema").write_bytes(b"\0\2v2\0\0\0\1"),

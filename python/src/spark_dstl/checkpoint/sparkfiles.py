@@ -33,6 +33,8 @@ class Operator:
     id: int
     name: str
     stores: dict[str, int]
+    schemas: tuple[str, ...] = ()
+    """The schema files that it names, by their paths below `state/`."""
     is_whole: bool = False
     """Whether it has one partition, whatever Spark's number of shuffle partitions."""
 
@@ -146,16 +148,10 @@ def is_version(line: bytes) -> bool:
     return _VERSION.fullmatch(line) is not None
 
 
-def is_operator(content: bytes) -> bool:
-    """Whether this is the metadata of an operator."""
-    return is_version(content.partition(b"\n")[0]) and _operator(content) is not None
-
-
-def schemas(content: bytes) -> list[str]:
-    """Return the schema files that the metadata of an operator names, by their paths below `state/`."""
-    infos = (json_object(content.partition(b"\n")[2]) or {}).get("stateStoreInfo") or ()
-    paths = (path for info in infos for path in info.get("stateSchemaFilePaths") or ())
-    return [str(path).rpartition("/state/")[2] for path in paths]
+def schemas(content: bytes) -> tuple[str, ...] | None:
+    """Return the schema files that the metadata of an operator names; None if this is not what Spark writes."""
+    operator = _operator(content) if is_version(content.partition(b"\n")[0]) else None
+    return None if operator is None else operator.schemas
 
 
 def _operator(content: bytes | None) -> Operator | None:
@@ -163,12 +159,25 @@ def _operator(content: bytes | None) -> Operator | None:
     try:
         info = found["operatorInfo"]
         stores = {
-            "" if store["storeName"] == _DEFAULT_STORE else str(store["storeName"]): int(store["numPartitions"])
+            "" if store["storeName"] == _DEFAULT_STORE else str(store["storeName"]): _number(store["numPartitions"])
             for store in found["stateStoreInfo"]
         }
-        return Operator(int(info["operatorId"]), str(info["operatorName"]), stores)
-    except (KeyError, TypeError, ValueError):
+        schemas = tuple(
+            str(path).rpartition("/state/")[2]
+            for store in found["stateStoreInfo"]
+            for path in store.get("stateSchemaFilePaths") or ()
+        )
+        return Operator(_number(info["operatorId"]), str(info["operatorName"]), stores, schemas)
+    except (AttributeError, KeyError, TypeError, ValueError):
         return None
+
+
+def _number(value: object) -> int:
+    """Return a number that Spark has counted. Raises `ValueError` for anything else."""
+    number = names.number(str(value))
+    if number is None:
+        raise ValueError(value)
+    return number
 
 
 def _with_its_partitions(storage: Storage, operator: Operator, partitions: int | None) -> Operator:

@@ -34,13 +34,13 @@ def check_state(look: Look) -> str | None:
         return "state is missing, and Spark does not start stateful processors without it"
     obstacles: list[str] = []
     schemas: dict[str, str] = {}
-    for pattern, is_sound in ((_OPERATOR, sparkfiles.is_operator), (_SCHEMA, _is_schema)):
+    for pattern, schemas_in in ((_OPERATOR, sparkfiles.schemas), (_SCHEMA, _schemas_in_schema)):
         paths = [path for path in state if pattern.fullmatch(path)]
         for path, content in look.readers.each(lambda path: look.storage.read(f"state/{path}", _MOST_BYTES), paths):
             if content is None:
                 continue
-            if is_sound(content):
-                schemas |= dict.fromkeys(sparkfiles.schemas(content), path)
+            if (named := schemas_in(content)) is not None:
+                schemas |= dict.fromkeys(named, path)
                 continue
             look.damage(f"state/{path}", _OTHER, 0)
             if _STARTS_NOT_WITHOUT.fullmatch(path):
@@ -126,6 +126,11 @@ def _needed(name: str) -> str:
 def _is_file_source_entry(content: bytes) -> bool:
     first, *files = content.split(b"\n")
     return sparkfiles.is_version(first) and all(sparkfiles.json_object(file) is not None for file in files if file)
+
+
+def _schemas_in_schema(content: bytes) -> tuple[str, ...] | None:
+    """Return the schema files that a schema names, none; or None if this is not what Spark writes."""
+    return () if _is_schema(content) else None
 
 
 def _is_schema(content: bytes) -> bool:
