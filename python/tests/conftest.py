@@ -10,6 +10,16 @@ import pytest
 from s3_imitation import s3_imitation
 from written_checkpoint import WrittenCheckpoint
 
+from spark_dstl.checkpoint.changing import activity
+from spark_dstl.checkpoint.verification import verify
+
+
+@pytest.fixture(autouse=True)
+def looks_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands wait only briefly between two looks at a checkpoint."""
+    monkeypatch.setattr(activity, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(verify, "SECOND_LOOK_SECONDS", 0.01)
+
 
 @pytest.fixture(scope="session")
 def s3_server() -> Iterator[str]:

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -43,12 +43,12 @@ def test_a_missing_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     may_not_read = Rule(Fault.DENIED, "GET", r"^/[^/?]+/[^?]+$")
     may_not_delete = [Rule(Fault.DENIED, "DELETE"), Rule(Fault.DENIED, "POST", r"\?delete")]
     places = {"s3a://my-bucket/checkpoints": ROOT}
+    (tmp_path / "application").mkdir()
     with (
         Recipe("A permission is missing", places) as recipe,
         clicks_on_s3(tmp_path, monkeypatch, files=5) as (run, between),
+        closing(Reader(tmp_path / "application", run.confs)) as application,
     ):
-        (tmp_path / "application").mkdir()
-        application = Reader(tmp_path / "application", run.confs)
         for missing in ([may_not_read], may_not_delete):
             between.rules[:] = missing
             with pytest.raises(Failed) as failed:
@@ -58,7 +58,6 @@ def test_a_missing_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         recipe.sees(recipe.types(exit_code=1))
         between.rules.clear()
         run.complete(application)
-        application.close()
         recipe.sees(recipe.types())
 
 

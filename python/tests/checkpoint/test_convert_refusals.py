@@ -12,7 +12,6 @@ from written_checkpoint import aged
 
 import spark_dstl
 from spark_dstl import CannotConvert, Checkpoint
-from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.convert import conversion, point
 from spark_dstl.checkpoint.convert.conversion import NOTE, note_of
 from spark_dstl.checkpoint.convert.stores import NamedStores
@@ -55,11 +54,6 @@ class Default:
     def remove(self, *names: str) -> None:
         for name in names:
             (self.root / name).unlink()
-
-
-@pytest.fixture(autouse=True)
-def looks_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(activity, "LOOK_SECONDS", 0.01)
 
 
 @pytest.fixture

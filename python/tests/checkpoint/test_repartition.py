@@ -10,17 +10,11 @@ from written_checkpoint import aged
 
 import spark_dstl
 from spark_dstl import CannotRepartition
-from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.convert.point import Offsets
 from spark_dstl.checkpoint.reading import read_entry
 from spark_dstl.checkpoint.repartition.entries import Note, commit_of, is_lock, lock_of, note_in, offsets_of
 from spark_dstl.checkpoint.sparkfiles import HDFS_BACKED, OURS, PARTITIONS, PROVIDER, STOCKS
 from spark_dstl.commands import main
-
-
-@pytest.fixture(autouse=True)
-def looks_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(activity, "LOOK_SECONDS", 0.01)
 
 
 class Plain:

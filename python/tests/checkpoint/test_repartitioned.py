@@ -12,7 +12,7 @@ from written_checkpoint import Listed, WrittenCheckpoint, after_each_deletion, a
 
 import spark_dstl
 from spark_dstl import QuerySeemsToRun
-from spark_dstl.checkpoint.changing import activity, rollback
+from spark_dstl.checkpoint.changing import rollback
 from spark_dstl.checkpoint.repartition import repartition as module
 from spark_dstl.checkpoint.sparkfiles import OURS, PARTITIONS, PROVIDER
 from spark_dstl.checkpoint.verification import verify
@@ -27,9 +27,7 @@ def no_wait(_seconds: float) -> None:
 
 
 @pytest.fixture(autouse=True)
-def looks_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(activity, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(verify, "SECOND_LOOK_SECONDS", 0.01)
+def any_spark_is_new_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "refuse_old_spark", lambda _error: None)
 
 

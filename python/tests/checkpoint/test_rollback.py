@@ -23,12 +23,6 @@ def no_wait(_seconds: float) -> None:
     """Take no time."""
 
 
-@pytest.fixture(autouse=True)
-def looks_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(activity, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(verify, "SECOND_LOOK_SECONDS", 0.01)
-
-
 @pytest.fixture
 def written(tmp_path: Path) -> WrittenCheckpoint:
     """Batches 0 to 6, and 7 begun; 5 in a data file; plain snapshots of versions 3 and 6, as with stock's provider."""

@@ -11,7 +11,6 @@ import pytest
 from click.testing import CliRunner
 from written_checkpoint import WrittenCheckpoint, aged
 
-from spark_dstl.checkpoint.changing import activity
 from spark_dstl.commands import main
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -35,8 +34,7 @@ def blocks(language: str) -> list[str]:
 
 
 @in_a_checkout
-def test_the_commands_of_the_page_run_in_their_order(checkpoints: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(activity, "LOOK_SECONDS", 0.01)
+def test_the_commands_of_the_page_run_in_their_order(checkpoints: Path) -> None:
     lines = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("dstl ")]
     assert len(lines) > 10
     for line in lines:
