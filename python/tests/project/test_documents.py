@@ -295,3 +295,11 @@ def test_anchors_are_those_of_the_headings(page_of: Callable[[str], Page]) -> No
     )
     assert page.anchors == {"a-bc-d-e", "same", "same-1"}
     assert page.links == ["#same"]
+
+
+def test_the_site_s_navigation_has_each_page() -> None:
+    """`make docs-site` fails on a page that it lacks, and `make test` does not build the site."""
+    named = re.findall(r"(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    docs = ROOT / "docs"
+    # The site's first page is the README.
+    assert sorted(named) == sorted(["index.md", *(str(path.relative_to(docs)) for path in docs.rglob("*.md"))])
