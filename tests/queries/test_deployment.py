@@ -31,10 +31,13 @@ def test_executors_upload_their_segments_before_they_end(tmp_path: Path, reader:
         "spark.storage.decommission.shuffleBlocks.enabled": "true",
     }
     run = Run.create(tmp_path, Aggregation.generate(), master="local-cluster[2,1,1024]", confs=confs)
+    checkpoint = Path(run.queries[0].checkpoint)
     sealed, committed = "driver.seals-pending", "driver.after-commit-entry"
     with run.start(f"{sealed}=pause@2;{committed}=pause@2;{sealed}=pause@4") as driver:
         driver.wait_for_pause(sealed)
+        uploaded = set(checkpoint.glob("dstl/data/*/*.log"))
         end_all(driver, driver.decommission_executor)
+        assert len({file.name[0] for file in set(checkpoint.glob("dstl/data/*/*.log")) - uploaded}) == 2
         run.resume(sealed)
         driver.wait_for_pause(committed)
         run.repeat(sealed)
