@@ -9,11 +9,13 @@ import subprocess
 import sys
 import termios
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +25,7 @@ from rich.console import Console
 
 from spark_dstl import InvalidProgress, MissingPackage, NotWatchable
 from spark_dstl.commands import main
+from spark_dstl.commands.console import keys
 from spark_dstl.commands.watch import polled
 from spark_dstl.monitoring.live_view import Board
 from spark_dstl.monitoring.readable import readable, readable_bytes, sparkline
@@ -226,6 +229,24 @@ def _on_terminal(terminal: int) -> None:
 def _as_on_a_terminal() -> None:
     """Let interrupts end the process: what a script runs in the background ignores them, and so do its children."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@pytest.mark.parametrize("wait", [keys.sleep, partial(keys._wait, 0)], ids=["without keys", "for keys"])
+def test_an_interrupt_that_comes_as_a_wait_begins_is_noticed_within_a_second(
+    monkeypatch: pytest.MonkeyPatch, wait: Callable[[float], None]
+) -> None:
+    """The interpreter has looked for signals just before, and the operating system has no call to interrupt yet."""
+    waits: list[float] = []
+
+    def select(*asked: Any) -> tuple[list[int], ...]:
+        waits.append(asked[3])
+        return [], [], []
+
+    monkeypatch.setattr(keys, "time", SimpleNamespace(monotonic=lambda: sum(waits), sleep=waits.append))
+    monkeypatch.setattr(keys, "select", SimpleNamespace(select=select))
+    wait(3600.5)
+    assert sum(waits) == 3600.5
+    assert max(waits) <= 1
 
 
 @pytest.mark.parametrize("key", ["q", "Q", "\x03", None])

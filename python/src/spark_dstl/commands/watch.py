@@ -4,13 +4,12 @@
 import json
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from itertools import chain, count
 
 import click
 
-from spark_dstl.commands.console.keys import Left, keyboard
+from spark_dstl.commands.console.keys import Left, keyboard, sleep
 from spark_dstl.errors import NotWatchable
 from spark_dstl.monitoring.live_view import Board
 from spark_dstl.monitoring.sources import Sample, Source, source_of
@@ -61,9 +60,9 @@ def watch(place: str, output: str, interval: float, once: bool) -> None:
     try:
         if output == "text" and not once and sys.stdout.isatty():
             with keyboard() as wait:
-                _live(polled(source, interval, wait or time.sleep, once), "q: leave" if wait else "Ctrl-C: leave")
+                _live(polled(source, interval, wait or sleep, once), "q: leave" if wait else "Ctrl-C: leave")
         else:
-            for sample in chain.from_iterable(polled(source, interval, time.sleep, once)):
+            for sample in chain.from_iterable(polled(source, interval, sleep, once)):
                 click.echo(show(sample))
     except (KeyboardInterrupt, Left):
         return

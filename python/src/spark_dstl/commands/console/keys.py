@@ -40,10 +40,22 @@ def keyboard() -> Iterator[Wait | None]:
         termios.tcsetattr(keys, termios.TCSADRAIN, before)
 
 
-def _wait(keys: int, seconds: float) -> None:
+def sleep(seconds: float) -> None:
+    """Wait so many seconds; an interrupt ends it within one of them."""
+    for piece in _pieces(seconds):
+        time.sleep(piece)
+
+
+def _pieces(seconds: float) -> Iterator[float]:
+    """Yield waits of so many seconds together. Python handles a signal that comes as a wait begins only after it."""
     until = time.monotonic() + seconds
     while (left := until - time.monotonic()) > 0:
-        if select.select([keys], [], [], left)[0]:
+        yield min(left, 1)
+
+
+def _wait(keys: int, seconds: float) -> None:
+    for piece in _pieces(seconds):
+        if select.select([keys], [], [], piece)[0]:
             pressed = os.read(keys, 1024)
             if not pressed or any(key in pressed.decode("utf-8", "replace") for key in LEAVE):
                 raise Left
