@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
+from py4j.protocol import Py4JError, get_return_value
 from pyarrow.fs import FileSelector, FileType, LocalFileSystem
+from pyspark.errors.exceptions import captured
 
 from spark_dstl import JvmOptions
 from spark_dstl.checkpoint.java import gateway
@@ -64,6 +66,19 @@ def test_a_missing_object_is_no_error_and_a_failed_deletion_names_the_object(sto
         storage.delete("full")
     assert storage.delete("full/one")
     assert storage.delete("full")
+
+
+def test_a_missing_object_is_no_error_beside_a_session_which_does_not_know_the_exception(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PySpark has its session's JVM convert the exceptions of all JVMs."""
+
+    def unknown(_exception: object) -> Exception:
+        raise Py4JError("no such object")
+
+    monkeypatch.setattr(captured, "convert_exception", unknown)
+    monkeypatch.setattr("py4j.java_gateway.get_return_value", captured.capture_sql_exception(get_return_value))
+    assert storage.read("missing", 1) is None
 
 
 def test_objects_are_written_whole_and_a_probe_deletes_its_objects(files: Any, tmp_path: Path) -> None:

@@ -11,9 +11,11 @@ import atexit
 import json
 import os
 import shutil
+import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -231,3 +233,23 @@ def spark_jars() -> tuple[Path, SparkLine]:
     if line is None:
         raise UnsupportedSpark(f"{directory} has no jars of Spark: {INSTALL}")
     return directory, line
+
+
+@contextmanager
+def unconverted() -> Iterator[None]:
+    """Raise exceptions of the process as py4j does, `Py4JJavaError`, also in a program with a Spark session.
+
+    There PySpark converts the exceptions of every JVM: it asks that of the session which exception of Spark it is, and
+    that JVM does not know those of other processes, or takes its own objects for them.
+    """
+    java_error = needed("py4j.protocol", PURPOSE).Py4JJavaError
+    before = sys.exc_info()[1]
+    try:
+        yield
+    except Exception as error:
+        thrown: BaseException | None = error
+        while thrown is not None and thrown is not before:
+            if isinstance(thrown, java_error):
+                raise thrown from None
+            thrown = thrown.__context__
+        raise

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import Any, NoReturn
 
-from spark_dstl.checkpoint.java.gateway import JvmOptions, acquire
+from spark_dstl.checkpoint.java.gateway import JvmOptions, acquire, unconverted
 from spark_dstl.dependencies import needed
 
 PURPOSE = "Storage that Hadoop has a client for"
@@ -184,7 +184,8 @@ def storage_errors() -> Iterator[None]:
     """Raise Java's exceptions as errors of files."""
     py4j = needed("py4j.protocol", PURPOSE)
     try:
-        yield
+        with unconverted():
+            yield
     except py4j.Py4JJavaError as error:
         thrown = error.java_exception
         kind = thrown.getClass().getName()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.access import CheckpointAccess
-from spark_dstl.checkpoint.java.gateway import PURPOSE, Gateway
+from spark_dstl.checkpoint.java.gateway import PURPOSE, Gateway, unconverted
 from spark_dstl.checkpoint.locate import hadoop_path, hadoop_settings
 from spark_dstl.checkpoint.pins import pinned_if_possible, pinned_offsets
 from spark_dstl.checkpoint.reading import read_entry
@@ -85,7 +85,7 @@ class StateReader:
         """Raise `UnreadableState` where rows moved between partitions, and nothing else about them changed."""
         path = self._checkpoint.path
         numbers = [sparkfiles.partitions_in(self.settings(one)) for one in batches]
-        if what == "diff" and len({*numbers}) > 1:
+        if what == "diff" and None not in numbers and len({*numbers}) > 1:
             raise UnreadableState(
                 f"batch {batches[0]} of {path} has {numbers[0]} partitions, and batch {batches[-1]} has {numbers[-1]}: "
                 "states of different numbers of partitions cannot be compared. Compare with the batch of the "
@@ -108,9 +108,11 @@ class StateReader:
         """Raise exceptions of the process as errors of this package."""
         py4j = needed("py4j.protocol", PURPOSE)
         try:
-            yield
+            with unconverted():
+                yield
         except py4j.Py4JJavaError as error:
-            raise UnreadableState(f"{self._checkpoint.path}: {error.java_exception.getMessage()}") from error
+            text = self._gateway.tool("SentRows").text(error.java_exception)
+            raise UnreadableState(f"{self._checkpoint.path}: {text}") from error
         except (py4j.Py4JError, OSError) as error:
             raise JvmFailed(f"the process that reads state ended too early: {self._gateway.last_words()}") from error
 
