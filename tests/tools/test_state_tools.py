@@ -9,12 +9,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructField, StructType
@@ -26,7 +29,7 @@ from shared_session import Contest, Operator, contender
 from spark_dstl import JvmOptions, Selection
 from spark_dstl.checkpoint import access
 from spark_dstl.checkpoint.java import gateway
-from spark_facts import JOIN_LAYOUTS, READABLE_FORMATS, skip_unless_readable
+from spark_facts import JOIN_LAYOUTS, LINE, READABLE_FORMATS, skip_unless_readable
 from width_operators import OPERATORS
 
 if not READABLE_FORMATS:
@@ -290,6 +293,57 @@ def test_a_condition_in_sql_selects_rows(counted: Contest) -> None:
             checkpoint.state(selection=Selection(operator=7)).read_all()
         with pytest.raises(spark_dstl.CheckpointNotFound, match="no commit entry of batch 9999"):
             checkpoint.state(9999)
+
+
+DAMAGED_FILES = {
+    "state/0/0/_metadata/schema": (b"", "state/0/0/_metadata/schema is damaged.* `dstl verify` .*EOFException"),
+    "state/0/_metadata/metadata": (b"v1\n{}", r"state/\*/_metadata/metadata .* is damaged.* No usable value"),
+    "offsets/{newest}": (b'v1\n{"batchWatermarkMs":"x"}\n{}', "offsets/{newest} is damaged.* No usable value"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED_FILES)
+def test_an_error_names_the_file_of_spark_that_is_damaged(counted: Contest, tmp_path: Path, name: str) -> None:
+    newest = max(int(entry.name) for entry in (counted.checkpoint / "commits").glob("[0-9]*"))
+    content, said = DAMAGED_FILES[name]
+    damaged = copied(counted.checkpoint, tmp_path / "damaged")
+    file = damaged / name.format(newest=newest)
+    file.write_bytes(content)
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+    with spark_dstl.open(str(damaged)) as checkpoint:
+        with pytest.raises(spark_dstl.UnreadableState, match=f"(?s){said.format(newest=newest)}"):
+            checkpoint.state().read_all()
+        if LINE >= (4, 1):
+            with (
+                pytest.raises(spark_dstl.UnreadableState, match=f"(?s){said.format(newest=newest)}"),
+                checkpoint.follow(newest - 1) as followed,
+            ):
+                list(followed.changes(waits=False))
+
+
+def failing(_exception: object) -> Exception:
+    raise Py4JError("no such object")
+
+
+def mistaken(_exception: object) -> Exception:
+    return PySparkException("of another object")
+
+
+@pytest.mark.skipif(LINE < (4, 1), reason="this Spark has no follower")
+@pytest.mark.parametrize("converted", [failing, mistaken])
+def test_an_error_is_the_own_processs_beside_a_session(
+    counted: Contest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, converted: Callable[[object], Exception]
+) -> None:
+    """PySpark has its session's JVM convert the exceptions of all JVMs, which knows only its own objects."""
+    damaged = copied(counted.checkpoint, tmp_path / "damaged")
+    (damaged / "state/0/0/_metadata/schema").unlink()
+    monkeypatch.setattr("pyspark.errors.exceptions.captured.convert_exception", converted)
+    with (
+        spark_dstl.open(str(damaged)) as checkpoint,
+        pytest.raises(spark_dstl.UnreadableState, match="_metadata/schema does not exist"),
+        checkpoint.follow(0) as followed,
+    ):
+        list(followed.changes(waits=False))
 
 
 def run(*arguments: str) -> bytes:

@@ -187,9 +187,10 @@ def test_a_directory_without_a_checkpoint_is_refused(tmp_path: Path) -> None:
     (tmp_path / "offsets").mkdir()
     with pytest.raises(CheckpointNotFound, match=r"it has no file `metadata`\. Name the directory"):
         spark_dstl.open(str(tmp_path))
-    (tmp_path / "metadata").write_text("[]")
-    with pytest.raises(CheckpointNotFound, match="names no query"):
-        spark_dstl.open(str(tmp_path))
+    for content in ("[]", '{"id":7}', '{"id":"x"}'):
+        (tmp_path / "metadata").write_text(content)
+        with pytest.raises(CheckpointNotFound, match="names no query"):
+            spark_dstl.open(str(tmp_path))
 
 
 def test_checkpoints_are_found_in_a_directory_of_them(tmp_path: Path, written: WrittenCheckpoint) -> None:

@@ -161,6 +161,10 @@ def write_metadata(text: str, root: Path) -> None:
     (root / "state/0/_metadata/metadata").write_text(f"v1\n{text}")
 
 
+def write_source(text: str, root: Path) -> None:
+    (root / "sources/0/0").write_text(f"v1\n{text}")
+
+
 SOURCES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "a missing file of a source": (lambda root: (root / "sources/0/0").unlink(), "sources/0/0", "it is missing"),
     "a missing directory": (lambda root: shutil.rmtree(root / "sources"), "sources/0/0", "it is missing"),
@@ -188,6 +192,22 @@ SOURCES: dict[str, tuple[Callable[[Path], object], str, str]] = {
             "an endless number": metadata(0, "Infinity"),
             "a number in place of schemas": metadata(0, 2, "3"),
             "a list in place of a store": metadata(0, 2).replace('[{', '[[{').replace('}]', '}]]'),
+            "a text in place of stores": metadata(0).partition("[{")[0] + '""}',
+            "a text in place of schemas": metadata(0, 2, '"x"'),
+            "the number of another operator": metadata(3),
+        }.items()
+    },
+    **{
+        f"a file of a source with {what}": (
+            partial(write_source, text),
+            "sources/0/0",
+            "not what Spark writes",
+        )
+        for what, text in {
+            "a number as its path": '{"path":0,"timestamp":0,"batchId":0}',
+            "no time": '{"path":"file:///in","batchId":0}',
+            "an endless time": '{"path":"file:///in","timestamp":Infinity,"batchId":0}',
+            "a truth value as its batch": '{"path":"file:///in","timestamp":0,"batchId":true}',
         }.items()
     },
     "a schema": (lambda root: flip(root / "state/0/0/_metadata/schema", 11), "state/0/0/_metadata/schema", "not what"),

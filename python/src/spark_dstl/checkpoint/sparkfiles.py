@@ -63,7 +63,7 @@ def query_id(storage: Storage) -> str:
             "query as checkpointLocation"
         )
     identity = (json_object(content) or {}).get("id")
-    if not isinstance(identity, str):
+    if not isinstance(identity, str) or not names.is_uuid(identity):
         raise CheckpointNotFound(f"{storage.shown('metadata')} is not what Spark writes: it names no query")
     return identity
 
@@ -87,7 +87,7 @@ def operators(storage: Storage, partitions: int | None = None) -> list[Operator]
         later = sorted((batch for batch in batches if batch is not None), reverse=True)
         # The newest description counts.
         for name in (*(f"{below}/v2/{batch}" for batch in later), f"{below}/metadata"):
-            operator = _operator(storage.read(name, _MAX_OPERATOR))
+            operator = _operator(storage.read(name, _MAX_OPERATOR), number)
             if operator is not None:
                 found.append(_with_its_partitions(storage, operator, partitions))
                 break
@@ -138,7 +138,7 @@ def claim(storage: Storage, epoch: int) -> Claim | None:
     if content is None:
         return None
     words = content.decode("utf-8", "replace").split()
-    if len(words) != 5 or words[0] != "claim" or not names.is_run(words[1]) or not content.endswith(b"\n"):
+    if len(words) != 5 or words[0] != "claim" or not names.is_uuid(words[1]) or not content.endswith(b"\n"):
         return Claim(epoch)
     return Claim(epoch, words[1], words[2], names.number(words[3]))
 
@@ -148,26 +148,27 @@ def is_version(line: bytes) -> bool:
     return _VERSION.fullmatch(line) is not None
 
 
-def schemas(content: bytes) -> tuple[str, ...] | None:
-    """Return the schema files that the metadata of an operator names; None if this is not what Spark writes."""
-    operator = _operator(content) if is_version(content.partition(b"\n")[0]) else None
+def schemas(content: bytes, number: int) -> tuple[str, ...] | None:
+    """Return the schema files that the metadata of that operator names; None if this is not what Spark writes."""
+    operator = _operator(content, number) if is_version(content.partition(b"\n")[0]) else None
     return None if operator is None else operator.schemas
 
 
-def _operator(content: bytes | None) -> Operator | None:
+def _operator(content: bytes | None, number: int) -> Operator | None:
     found = json_object((content or b"").partition(b"\n")[2]) or {}
     try:
-        info = found["operatorInfo"]
+        info, described = found["operatorInfo"], _list(found["stateStoreInfo"])
         stores = {
             "" if store["storeName"] == _DEFAULT_STORE else str(store["storeName"]): _number(store["numPartitions"])
-            for store in found["stateStoreInfo"]
+            for store in described
         }
         schemas = tuple(
             str(path).rpartition("/state/")[2]
-            for store in found["stateStoreInfo"]
-            for path in store.get("stateSchemaFilePaths") or ()
+            for store in described
+            for path in _list(store.get("stateSchemaFilePaths") or [])
         )
-        return Operator(_number(info["operatorId"]), str(info["operatorName"]), stores, schemas)
+        operator = Operator(_number(info["operatorId"]), str(info["operatorName"]), stores, schemas)
+        return operator if operator.id == number else None
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
 
@@ -178,6 +179,13 @@ def _number(value: object) -> int:
     if number is None:
         raise ValueError(value)
     return number
+
+
+def _list(value: Any) -> list[Any]:
+    """Return a list of Spark. Raises `TypeError` for anything else, as text would be one of characters."""
+    if not isinstance(value, list):
+        raise TypeError(value)
+    return value
 
 
 def _with_its_partitions(storage: Storage, operator: Operator, partitions: int | None) -> Operator:
@@ -198,7 +206,12 @@ def _has_no_key(storage: Storage, operator: Operator) -> bool:
 def json_object(content: bytes | None) -> dict[str, Any] | None:
     """Return the bytes as a JSON object; None if they are not one."""
     try:
-        found = json.loads(content or b"")
+        found = json.loads(content or b"", parse_constant=_refuse)
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def _refuse(constant: str) -> None:
+    """Refuse `NaN` and `Infinity`, which Python reads, and Spark does not. Raises `ValueError`."""
+    raise ValueError(constant)

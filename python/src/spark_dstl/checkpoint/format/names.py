@@ -9,14 +9,14 @@ SUFFIXES = {CHANGELOG: ".changelog", CHECKSUM: ".changelog.crc", SNAPSHOT: ".zip
 KINDS = {CHANGELOG: "changelog", CHECKSUM: "checksum", SNAPSHOT: "snapshot", SNAPSHOT_FILE: "snapshot file"}
 
 _NUMBER = "(?:0|[1-9][0-9]{0,17})"
-_RUN = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _NUMBER_NAME = re.compile(_NUMBER)
 _DATA_FILE = re.compile(
-    rf"data/(?P<epoch>{_NUMBER})-(?P<run>{_RUN})/[A-Za-z0-9][A-Za-z0-9_-]{{0,199}}-{_NUMBER}-[a-z0-9]{{1,64}}\.log"
+    rf"data/(?P<epoch>{_NUMBER})-(?P<run>{_UUID})/[A-Za-z0-9][A-Za-z0-9_-]{{0,199}}-{_NUMBER}-[a-z0-9]{{1,64}}\.log"
 )
 _END = re.compile(rf"(?P<epoch>{_NUMBER})\.ended")
 _TRIAL = re.compile(rf"(?P<epoch>{_NUMBER})-[0-9a-f-]{{1,64}}\.trial")
-_PIN = re.compile(rf"(?P<batch>{_NUMBER})-(?P<seconds>{_NUMBER})-{_RUN}\.pin")
+_PIN = re.compile(rf"(?P<batch>{_NUMBER})-(?P<seconds>{_NUMBER})-{_UUID}\.pin")
 _UNFINISHED = re.compile(r"\.[^/]*\.tmp(?:\.crc)?")
 _PLAIN = re.compile(
     rf"(?P<operator>{_NUMBER})/(?P<partition>0|[1-9][0-9]{{0,8}})/(?:(?P<store>[^/]+)/)?"
@@ -80,9 +80,9 @@ def data_file(name: str) -> tuple[int, str] | None:
     return (int(match["epoch"]), match["run"]) if match else None
 
 
-def is_run(text: str) -> bool:
-    """Whether the text is the id of a run."""
-    return re.fullmatch(_RUN, text) is not None
+def is_uuid(text: str) -> bool:
+    """Whether the text is an id as Spark gives queries and runs."""
+    return re.fullmatch(_UUID, text) is not None
 
 
 def end_of_epoch(name: str) -> int | None:

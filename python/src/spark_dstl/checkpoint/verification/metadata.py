@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of what Spark writes for sources and operators: `sources/`, and metadata and schemas in `state/`.
 
-Spark keeps no checksums of these files: a check finds that one is missing or cannot be parsed, and no other value.
+Spark keeps no checksums of these files: a check finds that one is missing, cannot be parsed or has values of other types,
+and no other value.
 """
 
 import json
 import re
 from collections.abc import Callable, Collection
 from itertools import pairwise
+from typing import Any
 
 from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.format import names
@@ -34,12 +36,12 @@ def check_state(look: Look) -> str | None:
         return "state is missing, and Spark does not start stateful processors without it"
     obstacles: list[str] = []
     schemas: dict[str, str] = {}
-    for pattern, schemas_in in ((_OPERATOR, sparkfiles.schemas), (_SCHEMA, _schemas_in_schema)):
+    for pattern, schemas_in in ((_OPERATOR, _schemas_in_metadata), (_SCHEMA, _schemas_in_schema)):
         paths = [path for path in state if pattern.fullmatch(path)]
         for path, content in look.readers.each(lambda path: look.storage.read(f"state/{path}", _MOST_BYTES), paths):
             if content is None:
                 continue
-            if (named := schemas_in(content)) is not None:
+            if (named := schemas_in(path, content)) is not None:
                 schemas |= dict.fromkeys(named, path)
                 continue
             look.damage(f"state/{path}", _OTHER, 0)
@@ -125,10 +127,22 @@ def _needed(name: str) -> str:
 
 def _is_file_source_entry(content: bytes) -> bool:
     first, *files = content.split(b"\n")
-    return sparkfiles.is_version(first) and all(sparkfiles.json_object(file) is not None for file in files if file)
+    return sparkfiles.is_version(first) and all(_is_file(sparkfiles.json_object(file)) for file in files if file)
 
 
-def _schemas_in_schema(content: bytes) -> tuple[str, ...] | None:
+def _is_file(described: dict[str, Any] | None) -> bool:
+    """Whether this describes a file as `FileStreamSource.FileEntry` of Spark does: a start fails on other types."""
+    path, *others = ((described or {}).get(key) for key in ("path", "timestamp", "batchId"))
+    # `bool` is an `int` in Python.
+    return isinstance(path, str) and all(type(number) is int for number in others)
+
+
+def _schemas_in_metadata(path: str, content: bytes) -> tuple[str, ...] | None:
+    """Return the schema files that an operator's metadata names; None if this is not what Spark writes."""
+    return sparkfiles.schemas(content, int(path.split("/")[0]))
+
+
+def _schemas_in_schema(_path: str, content: bytes) -> tuple[str, ...] | None:
     """Return the schema files that a schema names, none; or None if this is not what Spark writes."""
     return () if _is_schema(content) else None
 

@@ -77,7 +77,7 @@ private[tools] final class GivenSettings(settings: Map[String, String]) {
   private def of(batch: StateBatch): SQLConf = {
     val conf = new SQLConf
     settings.foreach { case (key, value) => if (key.startsWith("spark.sql.")) conf.setConfString(key, value) }
-    val recorded = OffsetSeqMetadata(batch.offsetsMetadata)
+    val recorded = SparkFiles.reading(s"offsets/${batch.number}")(OffsetSeqMetadata(batch.offsetsMetadata))
     OffsetSeqMetadata.setSessionConf(recorded, conf)
     // Spark 4.2 sets an internal option instead.
     recorded.conf.get(SQLConf.SHUFFLE_PARTITIONS.key).foreach(conf.setConfString(SQLConf.SHUFFLE_PARTITIONS.key, _))

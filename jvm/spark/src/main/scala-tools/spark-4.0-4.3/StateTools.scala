@@ -95,7 +95,9 @@ private[sql] final class StateSelection(
     }
     if (found.isEmpty)
       throw new IllegalArgumentException(
-        if (tables.isEmpty) "the query has no state" else s"there is no such state; there is: ${tables.mkString("; ")}"
+        if (tables.isEmpty)
+          "there is no metadata of an operator in state/: the query has no state, or files are missing"
+        else s"there is no such state; there is: ${tables.mkString("; ")}"
       )
     found
   }
@@ -139,8 +141,10 @@ private[sql] final class SentRows(work: () => Unit) {
 private[tools] object SentRows {
 
   /** The text of the error and of its causes, which Spark's outermost error often lacks. */
-  def text(error: Throwable): String =
-    Causes.of(error).take(5).map(one => s"${one.getMessage}").distinct.mkString(": ")
+  def text(error: Throwable): String = Causes.of(error).take(5).map { one =>
+    // A single word, such as `None.get`, says nothing without the name of the error.
+    Option(one.getMessage).filter(_.contains(' ')).getOrElse(s"$one")
+  }.distinct.mkString(": ")
 }
 
 /**

@@ -103,7 +103,9 @@ private[tools] object StoredTable {
 
   /** Spark's metadata of all stores as of a batch. */
   def entries(root: String, batch: Long, configuration: Configuration): Seq[StateMetadataTableEntry] =
-    new StateMetadataPartitionReader(root, new SerializableConfiguration(configuration), batch).stateMetadata.toVector
+    SparkFiles.reading("a file state/*/_metadata/metadata or state/*/_metadata/v2/*") {
+      new StateMetadataPartitionReader(root, new SerializableConfiguration(configuration), batch).stateMetadata.toVector
+    }
 
   private def of(state: Path, entry: StateMetadataTableEntry, configuration: Configuration): Seq[StoredTable] = {
     val families = readSchema(state, entry, configuration)
@@ -176,6 +178,8 @@ private[tools] object StoredTable {
     // As in Spark's `schemaFile`.
     def own = new Path(new Path(store.storeCheckpointLocation(), "_metadata"), "schema")
     val file = entry.stateSchemaFilePaths.lastOption.fold(own)(new Path(_))
-    StateSchemaCompatibilityChecker.readSchemaFile(CheckpointFileManager.create(file, configuration).open(file))
+    SparkFiles.reading(s"$file") {
+      StateSchemaCompatibilityChecker.readSchemaFile(CheckpointFileManager.create(file, configuration).open(file))
+    }
   }
 }
