@@ -34,6 +34,7 @@ from clicks import Clicks
 from copies import copied
 from settings import base_confs
 from shared_session import contender
+from spark_facts import LINE
 
 pytestmark = pytest.mark.usefixtures("short_looks")
 
@@ -54,6 +55,8 @@ RUN_BY = {
 # tests/tools/test_monitoring.py runs the commands that watch a driver, tests/tools/test_convert.py the one for other
 # providers, and tests/tools/test_view.py the one that ends with a signal.
 ELSEWHERE = ("dstl report", "dstl watch", "dstl convert", "dstl serve")
+# What older lines of Spark refuse, with the first line that does not.
+SINCE = {"repartition": (4, 2), "follow": (4, 1), "state": (4, 0), "changes": (4, 0), "diff": (4, 0)}
 BATCHES = 4
 # The pages have later batches than the checkpoint here.
 NUMBERS = {"1041": "2", "1040": "1"}
@@ -107,6 +110,7 @@ def of_the_commands() -> list[Block]:
 
 @pytest.mark.parametrize("block", of_the_commands(), ids=lambda block: block.heading or block.page)
 def test_the_examples_of_a_command_run(block: Block, places: dict[str, object], tmp_path: Path) -> None:
+    skip_where_refused(block)
     for line in lines_of(block, places):
         if line.startswith("spark-submit "):
             submit(line, tmp_path)
@@ -114,6 +118,12 @@ def test_the_examples_of_a_command_run(block: Block, places: dict[str, object], 
             result = dstl(line)
             assert result.exit_code == 0, f"{block.place}: {line}: {result.output}"
             assert result.output
+
+
+def skip_where_refused(block: Block) -> None:
+    since = max((line for name, line in SINCE.items() if re.search(rf"(dstl |\.){name}\b", block.text)), default=LINE)
+    if since > LINE:
+        pytest.skip(f"works since Spark {since[0]}.{since[1]}")
 
 
 def submit(line: str, work: Path) -> None:
@@ -154,6 +164,7 @@ PYTHON = [*runnable("docs/operations.md", "python"), *of_the_docstrings()]
 def test_the_python_of_a_page_runs(
     block: Block, places: dict[str, object], spark: SparkSession, tmp_path: Path
 ) -> None:
+    skip_where_refused(block)
     names: dict[str, object] = {"spark_dstl": spark_dstl, "SparkSession": SparkSession, "spark": spark}
     clicks = Clicks.create(spark, tmp_path / "query", files=1)
     if "query" in block.text:
