@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of what Spark writes for sources and operators: `sources/`, and metadata and schemas in `state/`.
 
-Spark keeps no checksums of these files: a check finds that one is missing, cannot be parsed or has values of other types,
-and no other value.
+Spark keeps no checksums of these files: a check finds that one is missing, cannot be parsed or has values of other
+types, and no other value.
 """
 
 import json
