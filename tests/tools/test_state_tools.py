@@ -296,9 +296,9 @@ def test_a_condition_in_sql_selects_rows(counted: Contest) -> None:
 
 
 DAMAGED_FILES = {
-    "state/0/0/_metadata/schema": (b"", "state/0/0/_metadata/schema is damaged.* `dstl verify` .*EOFException"),
-    "state/0/_metadata/metadata": (b"v1\n{}", r"state/\*/_metadata/metadata .* is damaged.* No usable value"),
-    "offsets/{newest}": (b'v1\n{"batchWatermarkMs":"x"}\n{}', "offsets/{newest} is damaged.* No usable value"),
+    "state/0/0/_metadata/schema": (b"", "state/0/0/_metadata/schema could not be read; `dstl verify` .*EOFException"),
+    "state/0/_metadata/metadata": (b"v1\n{}", r"state/\*/_metadata/metadata .* could not be read.* No usable value"),
+    "offsets/{newest}": (b'v1\n{"batchWatermarkMs":"x"}\n{}', "offsets/{newest} could not be read.* No usable value"),
 }
 
 

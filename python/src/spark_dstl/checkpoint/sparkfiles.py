@@ -4,7 +4,7 @@
 import json
 import re
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.storage import Storage
@@ -212,6 +212,6 @@ def json_object(content: bytes | None) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _refuse(constant: str) -> None:
+def _refuse(constant: str) -> NoReturn:
     """Refuse `NaN` and `Infinity`, which Python reads, and Spark does not. Raises `ValueError`."""
     raise ValueError(constant)
