@@ -295,6 +295,15 @@ def test_a_condition_in_sql_selects_rows(counted: Contest) -> None:
             checkpoint.state(9999)
 
 
+def test_an_error_names_the_options_for_storage_whose_client_is_missing(counted: Contest) -> None:
+    missing = JvmOptions(conf={"spark.hadoop.fs.file.impl": "no.Such"})
+    with (
+        spark_dstl.open(str(counted.checkpoint), jvm=missing) as checkpoint,
+        pytest.raises(spark_dstl.UnreadableState, match=r"Class no\.Such not found\. .*--jars, or JvmOptions\.jars"),
+    ):
+        checkpoint.state()
+
+
 DAMAGED_FILES = {
     "state/0/0/_metadata/schema": (b"", "state/0/0/_metadata/schema could not be read; `dstl verify` .*EOFException"),
     "state/0/_metadata/metadata": (b"v1\n{}", r"state/\*/_metadata/metadata .* could not be read.* No usable value"),

@@ -100,8 +100,18 @@ class StateReader:
                 )
 
     def tool(self, name: str, *others: Any) -> Any:
-        """Return an object of a class of the process that takes the checkpoint, its settings, and perhaps others."""
-        return self._gateway.tool(name)(*self._place, *others)
+        """Return an object of a class of the process that takes the checkpoint, its settings, and perhaps others.
+
+        Raises `UnreadableState` if Hadoop cannot open the checkpoint's storage.
+        """
+        try:
+            with self.java_errors():
+                return self._gateway.tool(name)(*self._place, *others)
+        except UnreadableState as error:
+            raise UnreadableState(
+                f"{error}. Storage other than local disks needs its jars: --jars, or JvmOptions.jars; and perhaps "
+                "settings: --conf, or JvmOptions.conf"
+            ) from error
 
     @contextmanager
     def java_errors(self) -> Iterator[None]:
