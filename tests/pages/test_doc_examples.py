@@ -34,7 +34,7 @@ from clicks import Clicks
 from copies import copied
 from settings import base_confs
 from shared_session import contender
-from spark_facts import LINE
+from spark_dstl.release import installed_line
 
 pytestmark = pytest.mark.usefixtures("short_looks")
 
@@ -55,8 +55,12 @@ RUN_BY = {
 # tests/tools/test_monitoring.py runs the commands that watch a driver, tests/tools/test_convert.py the one for other
 # providers, and tests/tools/test_view.py the one that ends with a signal.
 ELSEWHERE = ("dstl report", "dstl watch", "dstl convert", "dstl serve")
-# What older lines of Spark refuse, with the first line that does not.
-SINCE = {"repartition": (4, 2), "follow": (4, 1), "state": (4, 0), "changes": (4, 0), "diff": (4, 0)}
+# What each line of Spark can, by the commands and methods that take it.
+ABLE = {
+    "(state|changes|diff)": installed_line().reads,
+    "follow": installed_line().follows,
+    "repartition": installed_line().converts,
+}
 BATCHES = 4
 # The pages have later batches than the checkpoint here.
 NUMBERS = {"1041": "2", "1040": "1"}
@@ -121,9 +125,8 @@ def test_the_examples_of_a_command_run(block: Block, places: dict[str, object], 
 
 
 def skip_where_refused(block: Block) -> None:
-    since = max((line for name, line in SINCE.items() if re.search(rf"(dstl |\.){name}\b", block.text)), default=LINE)
-    if since > LINE:
-        pytest.skip(f"works since Spark {since[0]}.{since[1]}")
+    if any(re.search(rf"(dstl |\.){name}\b", block.text) for name, is_able in ABLE.items() if not is_able):
+        pytest.skip("this Spark refuses it")
 
 
 def submit(line: str, work: Path) -> None:

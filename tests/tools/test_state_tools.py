@@ -4,20 +4,11 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructField, StructType
@@ -26,10 +17,8 @@ import spark_dstl
 from copies import copied
 from settings import IN_FULL
 from shared_session import Contest, Operator, contender
-from spark_dstl import JvmOptions, Selection
-from spark_dstl.checkpoint import access
-from spark_dstl.checkpoint.java import gateway
-from spark_facts import JOIN_LAYOUTS, LINE, READABLE_FORMATS, skip_unless_readable
+from spark_dstl import Selection
+from spark_facts import JOIN_LAYOUTS, READABLE_FORMATS, skip_unless_readable
 from width_operators import OPERATORS
 
 if not READABLE_FORMATS:
@@ -270,148 +259,3 @@ def test_state_variables_are_read_by_name(tmp_path: Path, spark: SparkSession, p
         assert checkpoint.changes(0).read_all().num_rows > 0
         checkpoint.diff(0, newest(contest)).read_all()
         assert objects(root) == before
-
-
-@pytest.fixture(scope="module")
-def counted(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Contest:
-    return played(tmp_path_factory.mktemp("counted"), spark, OPERATORS[0], "dstl", 1)
-
-
-def test_a_condition_in_sql_selects_rows(counted: Contest) -> None:
-    with spark_dstl.open(str(counted.checkpoint)) as checkpoint:
-        rows = checkpoint.state().read_all().to_pylist()
-        name = next(name for name, value in rows[0]["key"].items() if isinstance(value, str))
-        wanted = rows[0]["key"][name]
-        where = f"upper(key.{name}) = upper('{wanted}') AND partition_id >= 0"
-        chosen = checkpoint.state(selection=Selection(where=where)).read_all().to_pylist()
-        assert chosen
-        assert chosen == [row for row in rows if row["key"][name] == wanted]
-        for wrong in ("key.nosuch = 1", "no such", "count(*) > 1"):
-            with pytest.raises(spark_dstl.UnreadableState):
-                checkpoint.state(selection=Selection(where=wrong)).read_all()
-        with pytest.raises(spark_dstl.UnreadableState, match="there is: operator 0"):
-            checkpoint.state(selection=Selection(operator=7)).read_all()
-        with pytest.raises(spark_dstl.CheckpointNotFound, match="no commit entry of batch 9999"):
-            checkpoint.state(9999)
-
-
-def test_an_error_names_the_options_for_storage_whose_client_is_missing(counted: Contest) -> None:
-    missing = JvmOptions(conf={"spark.hadoop.fs.file.impl": "no.Such"})
-    with (
-        spark_dstl.open(str(counted.checkpoint), jvm=missing) as checkpoint,
-        pytest.raises(spark_dstl.UnreadableState, match=r"Class no\.Such not found\. .*--jars, or JvmOptions\.jars"),
-    ):
-        checkpoint.state()
-
-
-DAMAGED_FILES = {
-    "state/0/0/_metadata/schema": (b"", "state/0/0/_metadata/schema could not be read; `dstl verify` .*EOFException"),
-    "state/0/_metadata/metadata": (b"v1\n{}", r"state/\*/_metadata/metadata .* could not be read.* No usable value"),
-    "offsets/{newest}": (b'v1\n{"batchWatermarkMs":"x"}\n{}', "offsets/{newest} could not be read.* No usable value"),
-}
-
-
-@pytest.mark.parametrize("name", DAMAGED_FILES)
-def test_an_error_names_the_file_of_spark_that_is_damaged(counted: Contest, tmp_path: Path, name: str) -> None:
-    newest = max(int(entry.name) for entry in (counted.checkpoint / "commits").glob("[0-9]*"))
-    content, said = DAMAGED_FILES[name]
-    damaged = copied(counted.checkpoint, tmp_path / "damaged")
-    file = damaged / name.format(newest=newest)
-    file.write_bytes(content)
-    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
-    with spark_dstl.open(str(damaged)) as checkpoint:
-        with pytest.raises(spark_dstl.UnreadableState, match=f"(?s){said.format(newest=newest)}"):
-            checkpoint.state().read_all()
-        if LINE >= (4, 1):
-            with (
-                pytest.raises(spark_dstl.UnreadableState, match=f"(?s){said.format(newest=newest)}"),
-                checkpoint.follow(newest - 1) as followed,
-            ):
-                list(followed.changes(waits=False))
-
-
-def failing(_exception: object) -> Exception:
-    raise Py4JError("no such object")
-
-
-def mistaken(_exception: object) -> Exception:
-    return PySparkException("of another object")
-
-
-@pytest.mark.skipif(LINE < (4, 1), reason="this Spark has no follower")
-@pytest.mark.parametrize("converted", [failing, mistaken])
-def test_an_error_is_the_own_processs_beside_a_session(
-    counted: Contest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, converted: Callable[[object], Exception]
-) -> None:
-    """PySpark has its session's JVM convert the exceptions of all JVMs, which knows only its own objects."""
-    damaged = copied(counted.checkpoint, tmp_path / "damaged")
-    (damaged / "state/0/0/_metadata/schema").unlink()
-    monkeypatch.setattr("pyspark.errors.exceptions.captured.convert_exception", converted)
-    with (
-        spark_dstl.open(str(damaged)) as checkpoint,
-        pytest.raises(spark_dstl.UnreadableState, match="_metadata/schema does not exist"),
-        checkpoint.follow(0) as followed,
-    ):
-        list(followed.changes(waits=False))
-
-
-def run(*arguments: str) -> bytes:
-    return subprocess.run(
-        [sys.executable, "-m", "spark_dstl", *arguments], check=True, capture_output=True, timeout=120
-    ).stdout
-
-
-def test_the_commands_print_what_the_functions_return(counted: Contest) -> None:
-    place = str(counted.checkpoint)
-    with spark_dstl.open(place) as checkpoint:
-        rows = checkpoint.state().read_all()
-    assert pa.ipc.open_stream(run("state", place, "--format", "arrow")).read_all() == rows
-    lines = [json.loads(line) for line in run("state", place, "--format", "jsonl").splitlines()]
-    assert [line["partition"] for line in lines] == rows.column("partition").to_pylist()
-    assert len(run("diff", place, "0", "1", "--format", "csv").splitlines()) > 1
-    assert b"update" in run("changes", place, "--batch", "0")
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-HOLD = """
-import sys, time, spark_dstl
-checkpoint = spark_dstl.open(sys.argv[1])
-checkpoint.state()
-print(checkpoint._gateway.pid, flush=True)
-time.sleep(600)
-"""
-
-
-def test_open_checkpoints_share_a_java_process_that_ends_with_the_last(
-    counted: Contest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(access, "release", gateway.release)
-    # What Java writes itself to its standard output, such as warnings, is not the port.
-    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Xlog:gc+init:stdout")
-    options = JvmOptions(memory="900m")
-    with spark_dstl.open(str(counted.checkpoint), jvm=options) as one:
-        with spark_dstl.open(str(counted.checkpoint), jvm=options) as other:
-            assert one.state().read_all() == other.state().read_all()
-            pid = one.gateway().pid
-            assert other.gateway().pid == pid
-            assert is_alive(pid)
-        assert one.state().read_all().num_rows > 0
-    assert not is_alive(pid)
-
-
-def test_the_java_process_ends_with_its_killed_parent(counted: Contest) -> None:
-    command = [sys.executable, "-c", HOLD, str(counted.checkpoint)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        pid = int(process.stdout.readline())
-        os.kill(process.pid, signal.SIGKILL)
-    deadline = time.monotonic() + 60
-    while is_alive(pid):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)

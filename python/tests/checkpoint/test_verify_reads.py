@@ -157,12 +157,8 @@ def metadata(operator: int, partitions: object = 2, schemas: str = "[]") -> str:
     return f'{{"operatorInfo":{{{info}}},"stateStoreInfo":[{{{store}}}]}}'
 
 
-def write_metadata(text: str, root: Path) -> None:
-    (root / "state/0/_metadata/metadata").write_text(f"v1\n{text}")
-
-
-def write_source(text: str, root: Path) -> None:
-    (root / "sources/0/0").write_text(f"v1\n{text}")
+def write(name: str, text: str, root: Path) -> None:
+    (root / name).write_text(f"v1\n{text}")
 
 
 SOURCES: dict[str, tuple[Callable[[Path], object], str, str]] = {
@@ -183,7 +179,7 @@ SOURCES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     ),
     **{
         f"an operator's metadata with {what}": (
-            partial(write_metadata, text),
+            partial(write, "state/0/_metadata/metadata", text),
             "state/0/_metadata/metadata",
             "not what Spark writes",
         )
@@ -199,7 +195,7 @@ SOURCES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     },
     **{
         f"a file of a source with {what}": (
-            partial(write_source, text),
+            partial(write, "sources/0/0", text),
             "sources/0/0",
             "not what Spark writes",
         )
