@@ -29,6 +29,7 @@ from settings import STATE_STORE, dstl
 from shared_session import contender
 from spark_dstl.checkpoint.format.names import CHANGELOG, SNAPSHOT_FILE
 from spark_dstl.checkpoint.reading import read_entry
+from spark_dstl.checkpoint.verification.findings import Verification
 from spark_dstl.errors import DstlError
 from spark_facts import LINE
 
@@ -224,20 +225,32 @@ def observed(scene: Scene, number: int, change: Change) -> tuple[str, str, str]:
     replaced("metadata", lambda _: json.dumps({"id": str(uuid4())}).encode())(damaged)
     change(damaged)
     shutil.copytree(damaged, other)
-    verdict, back = verified(damaged)
+    verdict, found = verified(damaged)
     start = started(scene, damaged, f"damaged_{number}")
     if start == "continues":
         return verdict, start, "none is needed"
-    if back is None:
-        return verdict, start, "restore it from a backup"
-    with spark_dstl.open(str(other)) as checkpoint:
-        checkpoint.apply_rollback(checkpoint.plan_rollback(back), stopped=True)
-    assert started(scene, other, f"back_{number}") == "continues", "after the rollback"
-    return verdict, start, f"restore it, or `dstl rollback --to {back}`"
+    ways = way_out(other, found) if found else ""
+    if ways:
+        assert started(scene, other, f"back_{number}") == "continues", f"after {ways}"
+    return verdict, start, f"restore it, or {ways}" if ways else "restore it from a backup"
 
 
-def verified(path: Path) -> tuple[str, int | None]:
-    """The verdict of `dstl verify`, and the batch that it advises to roll back to."""
+def way_out(path: Path, found: Verification) -> str:
+    """Do what `dstl verify` advises; returns it."""
+    ways = []
+    with spark_dstl.open(str(path)) as checkpoint:
+        for name in found.in_the_way:
+            (path / Path(name).relative_to(found.path)).unlink()
+            ways.append("delete it")
+        back = checkpoint.verify().way_back if ways else found.way_back
+        if back is not None:
+            checkpoint.apply_rollback(checkpoint.plan_rollback(back), stopped=True)
+            ways.append(f"`dstl rollback --to {back}`")
+    return " and ".join(ways)
+
+
+def verified(path: Path) -> tuple[str, Verification | None]:
+    """The verdict of `dstl verify`, and what it found."""
     try:
         with spark_dstl.open(str(path)) as checkpoint:
             found = checkpoint.verify()
@@ -245,9 +258,9 @@ def verified(path: Path) -> tuple[str, int | None]:
     except DstlError as error:
         return f"`{type(error).__name__}`", None
     if not found.is_damaged:
-        return "damage with `--deep`" if deep.is_damaged else "no damage", None
+        return "damage with `--deep`" if deep.is_damaged else "no damage", found
     newest = found.newest_undamaged
-    return "damage; " + ("in all batches" if newest is None else f"none in batch {newest}"), newest
+    return "damage; " + ("in all batches" if newest is None else f"none in batch {newest}"), found
 
 
 def started(scene: Scene, path: Path, name: str) -> str:

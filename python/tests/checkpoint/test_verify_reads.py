@@ -191,6 +191,9 @@ SOURCES: dict[str, tuple[Callable[[Path], object], str, str]] = {
             "a text in place of stores": metadata(0).partition("[{")[0] + '""}',
             "a text in place of schemas": metadata(0, 2, '"x"'),
             "the number of another operator": metadata(3),
+            "a list in place of a store's name": metadata(0).replace('"default"', '["default"]'),
+            "a number in place of its own name": metadata(0).replace('"stateStoreSave"', "7"),
+            "a text in place of columns": metadata(0).replace('"numP', '"numColsPrefixKey":"x","numP'),
         }.items()
     },
     **{
@@ -204,6 +207,8 @@ SOURCES: dict[str, tuple[Callable[[Path], object], str, str]] = {
             "no time": '{"path":"file:///in","batchId":0}',
             "an endless time": '{"path":"file:///in","timestamp":Infinity,"batchId":0}',
             "a truth value as its batch": '{"path":"file:///in","timestamp":0,"batchId":true}',
+            "another batch": '{"path":"file:///in","timestamp":0,"batchId":1}',
+            "a time that is too large": f'{{"path":"file:///in","timestamp":{2**63},"batchId":0}}',
         }.items()
     },
     "a schema": (lambda root: flip(root / "state/0/0/_metadata/schema", 11), "state/0/0/_metadata/schema", "not what"),
@@ -227,18 +232,32 @@ def test_damaged_metadata_of_sources_and_state_is_found(
 
 @pytest.mark.parametrize(
     ("name", "newest"),
-    [("sources/0/0", None), ("state/0/0/_metadata/schema", None), ("state/0/_metadata/metadata", 9)],
+    [("sources/0/0", None), ("state/0/_metadata/v2/0", None), ("state/0/_metadata/metadata", 9)],
 )
 def test_without_what_spark_needs_to_start_no_batch_can_be_continued_from(
     written: WrittenCheckpoint, name: str, newest: int | None
 ) -> None:
     """Spark starts without an operator's metadata of the first version."""
+    (written.root / name).parent.mkdir(exist_ok=True)
     (written.root / name).write_bytes(b"x")
+    (written.root / "sources/0/1").write_text('v1\n{"path":"file:///in","timestamp":0,"batchId":1}')
     found = verified(written.root)
     assert found.newest_undamaged == newest
+    assert found.in_the_way == []
     if newest is None:
         assert found.lost[9] == f"{name} is missing or damaged, and Spark does not start without it"
-        assert "No batch is without damage" in dstl("verify", str(written.root)).output
+        assert dstl("verify", str(written.root)).output.endswith("from a backup or older object versions.\n")
+
+
+@pytest.mark.parametrize("name", ["sources/0/1", "state/0/0/_metadata/schema"])
+def test_what_a_start_writes_anew_can_be_deleted(written: WrittenCheckpoint, name: str) -> None:
+    (written.root / name).write_bytes(b"x")
+    found = verified(written.root)
+    assert found.newest_undamaged is None
+    assert found.in_the_way == [str(written.root / name)]
+    assert dstl("verify", str(written.root)).output.endswith(f"and run dstl verify again:\n  {written.root / name}\n")
+    (written.root / name).unlink()
+    assert verified(written.root).damages == []
 
 
 @pytest.mark.parametrize(
@@ -259,7 +278,8 @@ def test_the_entries_of_a_file_source_that_a_start_reads_must_exist(
     """A start reads the newest compacted entry, and all later ones."""
     (written.root / "sources/0/0").unlink()
     for name in entries:
-        (written.root / f"sources/0/{name}").write_text('v1\n{"path":"file:///in","timestamp":0,"batchId":0}')
+        number = name.removesuffix(".compact")
+        (written.root / f"sources/0/{name}").write_text(f'v1\n{{"path":"file:///in","timestamp":0,"batchId":{number}}}')
     written.offsets(10, source=f'{{"logOffset":{latest}}}')
     found = verified(written.root)
     assert [one.object for one in found.damages] == ([] if missing is None else [str(written.root / missing)])
@@ -271,6 +291,8 @@ def test_a_source_that_a_query_uses_twice_has_two_lines_of_offsets_and_one_direc
     for offsets in (["0", "0"], ['{"logOffset":0}', '{"logOffset":0}'], ['"7"', '"7"', '{"logOffset":0}']):
         written.offsets(10, source="\n".join(offsets))
         assert verified(written.root).damages == []
+    written.offsets(10, source='{"logOffset":1}\n{"logOffset":1}')
+    assert [one.object for one in verified(written.root).damages] == [str(written.root / "sources/0/1")]
     written.offsets(10, source='{"logOffset":0}\n{"logOffset":1}')
     assert [one.object for one in verified(written.root).damages] == [str(written.root / "sources/1/1")]
 

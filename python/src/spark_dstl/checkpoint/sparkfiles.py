@@ -158,19 +158,24 @@ def _operator(content: bytes | None, number: int) -> Operator | None:
     found = json_object((content or b"").partition(b"\n")[2]) or {}
     try:
         info, described = found["operatorInfo"], _list(found["stateStoreInfo"])
-        stores = {
-            "" if store["storeName"] == _DEFAULT_STORE else str(store["storeName"]): _number(store["numPartitions"])
-            for store in described
-        }
+        stores = dict(map(_store, described))
         schemas = tuple(
-            str(path).rpartition("/state/")[2]
+            _text(path).rpartition("/state/")[2]
             for store in described
             for path in _list(store.get("stateSchemaFilePaths") or [])
         )
-        operator = Operator(_number(info["operatorId"]), str(info["operatorName"]), stores, schemas)
+        operator = Operator(_number(info["operatorId"]), _text(info["operatorName"]), stores, schemas)
         return operator if operator.id == number else None
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
+
+
+def _store(described: dict[str, Any]) -> tuple[str, int]:
+    """Return a store's name, and its number of partitions."""
+    name = _text(described["storeName"])
+    # Spark does not read the description without this number.
+    _number(described.get("numColsPrefixKey", 0))
+    return "" if name == _DEFAULT_STORE else name, _number(described["numPartitions"])
 
 
 def _number(value: object) -> int:
@@ -184,6 +189,13 @@ def _number(value: object) -> int:
 def _list(value: Any) -> list[Any]:
     """Return a list of Spark. Raises `TypeError` for anything else, as text would be one of characters."""
     if not isinstance(value, list):
+        raise TypeError(value)
+    return value
+
+
+def _text(value: Any) -> str:
+    """Return a text of Spark. Raises `TypeError` for anything else."""
+    if not isinstance(value, str):
         raise TypeError(value)
     return value
 

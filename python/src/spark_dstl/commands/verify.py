@@ -91,6 +91,9 @@ def _verdict(found: Verification, back: str | None) -> Iterator[str]:
     whole = "that is intact" if found.has_read_all else "without damage in what was read"
     if found.is_damaged and found.newest_undamaged is None:
         yield "DAMAGED. No batch is without damage: restore the checkpoint from a backup or older object versions."
+        if found.in_the_way:
+            yield "Or stop the query, delete what a start of the same query writes anew, and run dstl verify again:"
+            yield from (f"  {name}" for name in found.in_the_way)
     elif found.is_damaged and back is None:
         is_whole = "is intact" if found.has_read_all else "has no damage in what was read"
         yield f"DAMAGED. The newest batch, {found.newest_batch}, {is_whole}: the query can continue from it."

@@ -146,6 +146,8 @@ class Verification:
     """Why a query seems to run, which may name the leftovers later; None if none seems to."""
     damages: list[Finding]
     """Objects that are damaged or missing."""
+    in_the_way: list[str]
+    """Damaged objects with which no query starts: once they are deleted, a start of the unchanged query writes them."""
     lost: dict[int, str]
     """The batches whose state Spark retains and from which the query cannot continue, each with a reason."""
     held_above: dict[int, str]

@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Callable, Collection
 from itertools import pairwise
-from typing import Any
 
 from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.format import names
@@ -21,7 +20,8 @@ _COMPACT = ".compact"
 _OPERATOR = re.compile(r"\d+/_metadata/(?:metadata|v2/\d+)")
 _SCHEMA = re.compile(r"\d+/(?:\d+/(?:[^/]+/)?_metadata/schema|_stateSchema/[^/]+/[^/.][^/]*)")
 # Spark 4.2 starts with any content of the other files: of operators without schema files, and of schemas of joins.
-_STARTS_NOT_WITHOUT = re.compile(r"\d+/(?:_metadata/v2(?:/\d+)?|\d+/(?:[^/]+/)?_metadata/schema)")
+_STARTS_NOT_WITHOUT = re.compile(r"\d+/_metadata/v2(?:/\d+)?")
+_WRITTEN_ANEW = re.compile(r"\d+/\d+/(?:[^/]+/)?_metadata/schema")
 _SCHEMA_BEGINS = re.compile(rb"\0[\2-\4]v[1-9][0-9]*")
 # Spark writes a longer text in several pieces, between which a length stands.
 _ONE_PIECE = 64 * 1024
@@ -45,7 +45,9 @@ def check_state(look: Look) -> str | None:
                 schemas |= dict.fromkeys(named, path)
                 continue
             look.damage(f"state/{path}", _OTHER, 0)
-            if _STARTS_NOT_WITHOUT.fullmatch(path):
+            if _WRITTEN_ANEW.fullmatch(path):
+                obstacles.append(_in_the_way(look, f"state/{path}"))
+            elif _STARTS_NOT_WITHOUT.fullmatch(path):
                 obstacles.append(_needed(f"state/{path}"))
     described = {path.split("/")[0] for path in state if "/_metadata/v2/" in path}
     lacking = {path.split("/")[0] for path in state if "/_stateSchema/" in path} - described
@@ -93,10 +95,10 @@ def _file_sources(lines: list[bytes], directories: Collection[int]) -> dict[int,
     """Return the entries of file sources that a batch's offsets name, by the number of the source.
 
     Spark writes a line for each use of a source, and one directory for all uses. If lines are equal and there are fewer
-    directories, the numbers are unknown.
+    directories, the numbers are unknown, unless all are of one source.
     """
-    if len({*lines}) < len(lines) and max(directories, default=-1) + 1 < len(lines):
-        return {}
+    if len({*lines}) < len(lines) and (known := max(directories, default=-1) + 1) < len(lines):
+        lines = lines[:1] if known < 2 and len({*lines}) == 1 else []
     named = ((sparkfiles.json_object(line) or {}).get("logOffset") for line in lines)
     return {source: number for source, number in enumerate(named) if isinstance(number, int)}
 
@@ -112,12 +114,12 @@ def _check_source(look: Look, source: int, entries: dict[int, str], is_file_sour
                 name = f"sources/{source}/{before + 1}" + (f" to {after - 1}" if after > before + 2 else "")
                 look.damage(name, "it is missing: there are later ones, and a start reads all of them")
                 obstacle = _needed(name)
-    is_sound = _is_file_source_entry if is_file_source else bool
     wanted = read.values()
     for name, content in look.readers.each(lambda name: look.storage.read(name, _MOST_BYTES), wanted):
-        if content is not None and not is_sound(content):
+        if content is not None and not (_is_file_source_entry(name, content) if is_file_source else content):
             look.damage(name, _OTHER if content else "it is empty", 0)
-            obstacle = _needed(name)
+            is_newest = is_file_source and name == entries[max(entries)]
+            obstacle = _in_the_way(look, name) if is_newest else _needed(name)
     return obstacle
 
 
@@ -125,16 +127,28 @@ def _needed(name: str) -> str:
     return f"{name} is missing or damaged, and Spark does not start without it"
 
 
-def _is_file_source_entry(content: bytes) -> bool:
+def _in_the_way(look: Look, name: str) -> str:
+    look.in_the_way.append(look.storage.shown(name))
+    return f"{name} is damaged, and Spark does not start with it: once it is deleted, a start writes it anew"
+
+
+def _is_file_source_entry(name: str, content: bytes) -> bool:
     first, *files = content.split(b"\n")
-    return sparkfiles.is_version(first) and all(_is_file(sparkfiles.json_object(file)) for file in files if file)
+    last = int(name.rpartition("/")[2].removesuffix(_COMPACT))
+    batches = range(0 if name.endswith(_COMPACT) else last, last + 1)
+    return sparkfiles.is_version(first) and all(_is_file(file, batches) for file in files if file)
 
 
-def _is_file(described: dict[str, Any] | None) -> bool:
-    """Whether this describes a file as `FileStreamSource.FileEntry` of Spark does: a start fails on other types."""
-    path, *others = ((described or {}).get(key) for key in ("path", "timestamp", "batchId"))
+def _is_file(line: bytes, batches: range) -> bool:
+    """Whether this describes a file of one of these batches, as `FileStreamSource.FileEntry` of Spark does.
+
+    A start fails on other types, and may read no file of another batch.
+    """
+    described = sparkfiles.json_object(line) or {}
+    path, time, batch = (described.get(key) for key in ("path", "timestamp", "batchId"))
     # `bool` is an `int` in Python.
-    return isinstance(path, str) and all(type(number) is int for number in others)
+    are_numbers = all(type(number) is int and abs(number) < 2**63 for number in (time, batch))
+    return isinstance(path, str) and are_numbers and batch in batches
 
 
 def _schemas_in_metadata(path: str, content: bytes) -> tuple[str, ...] | None:

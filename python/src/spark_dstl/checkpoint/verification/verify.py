@@ -89,6 +89,7 @@ def _look(checkpoint: CheckpointAccess, deep: bool, batch: int | None) -> Verifi
         unread=content.unread(look, missing),
         running=None,
         damages=look.damages,
+        in_the_way=look.in_the_way,
         lost=judged.lost,
         held_above=judged.held_above,
         leftovers=look.leftovers,
