@@ -259,6 +259,20 @@ class WrittenCheckpoint:
         self.claim()
         return self
 
+    def column_families(self) -> Path:
+        """Write the description of an operator whose stores have column families; return its schema file."""
+        state = self.root / "state/0"
+        schema = state / "_stateSchema/default/0_x"
+        schema.parent.mkdir(parents=True)
+        schema.write_bytes((state / "0/_metadata/schema").read_bytes())
+        (state / "_metadata/v2").mkdir()
+        stores = [
+            {"storeName": "default", "numPartitions": self.partitions, "stateSchemaFilePaths": [f"file:{schema}"]}
+        ]
+        operator = {"operatorInfo": {"operatorId": 0, "operatorName": "x"}, "stateStoreInfo": stores}
+        (state / "_metadata/v2/0").write_text("v2\n" + json.dumps(operator))
+        return schema
+
     def claim(self, first: int = 0) -> None:
         """Write the claim of the epoch, which commits that batch first."""
         text = f"claim {RUN} driver.example {first} {self.epoch - 1}\n"

@@ -166,6 +166,22 @@ def test_a_damaged_snapshot_loses_the_batches_that_only_it_can_rebuild(written: 
     assert (sorted(found.lost), found.newest_undamaged) == ([4, 5, 6, 7, 8, 9], None)
 
 
+@pytest.mark.parametrize("families", [False, True])
+def test_a_store_with_column_families_cannot_be_rebuilt_without_a_snapshot(tmp_path: Path, families: bool) -> None:
+    """Spark takes one at the end of the first batch, because the changelogs do not name column families."""
+    written = WrittenCheckpoint(tmp_path / "q").begin()
+    for batch in range(3):
+        written.batch(batch, snapshots=batch == 0)
+    if families:
+        written.column_families()
+    assert (verified(written.root).is_damaged, verified(written.root).newest_undamaged) == (False, 2)
+    data(written.root, 1).unlink()
+    found = verified(written.root)
+    assert found.newest_undamaged == (None if families else 2)
+    why = "state of 0/0, and of 1 more stores: there is no snapshot, without which Spark does not load a store with "
+    assert found.lost == (dict.fromkeys(range(3), f"{why}column families") if families else {})
+
+
 def test_without_the_snapshot_purged_batches_cannot_be_rebuilt(written: WrittenCheckpoint) -> None:
     purge(written.root, 4)
     assert verified(written.root).newest_undamaged == 9

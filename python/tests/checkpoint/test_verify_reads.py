@@ -309,19 +309,19 @@ def test_the_log_of_another_source_may_be_anything_but_empty(written: WrittenChe
 
 
 def test_schemas_that_metadata_names_must_exist(written: WrittenCheckpoint) -> None:
-    state = written.root / "state/0"
-    named = state / "_stateSchema/default/0_x"
-    named.parent.mkdir(parents=True)
-    named.write_bytes((state / "0/_metadata/schema").read_bytes())
-    info = {"storeName": "default", "numPartitions": 2, "stateSchemaFilePaths": [f"file:{named}"]}
-    operator = {"operatorInfo": {"operatorId": 0, "operatorName": "x"}, "stateStoreInfo": [info]}
-    assert [Path(one.object).name for one in verified(written.root).damages] == ["v2"]
-    (state / "_metadata/v2").mkdir()
-    (state / "_metadata/v2/0").write_text("v2\n" + json.dumps(operator))
+    # The oldest entry has a snapshot, which stores with column families need.
+    purge(written.root, 4)
+    schema = written.column_families()
     assert not verified(written.root).is_damaged
-    named.unlink()
+    schema.unlink()
     (damage,) = verified(written.root).damages
-    assert (damage.object, damage.what) == (str(named), "it is missing: state/0/_metadata/v2/0 names it")
+    assert (damage.object, damage.what) == (str(schema), "it is missing: state/0/_metadata/v2/0 names it")
+
+
+def test_the_descriptions_of_schemas_must_exist(written: WrittenCheckpoint) -> None:
+    written.column_families()
+    shutil.rmtree(written.root / "state/0/_metadata/v2")
+    assert [Path(one.object).name for one in verified(written.root).damages] == ["v2"]
 
 
 def left_over(written: WrittenCheckpoint) -> Verification:

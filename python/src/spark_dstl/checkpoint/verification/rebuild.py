@@ -12,6 +12,8 @@ from spark_dstl.checkpoint.verification.findings import Look, key_of
 # Batches before and after all existing ones: of plain snapshots, and of missing ones.
 _ALWAYS = -1
 _NEVER = 1 << 62
+# The changelogs have the numbers of column families, and a snapshot their names.
+_NO_SNAPSHOT = "there is no snapshot, without which Spark does not load a store with column families"
 # Changelogs in the log that cannot be used, by store and version, with the reason.
 Bad = dict[tuple[Store, int], str]
 
@@ -118,7 +120,7 @@ def rebuild(store: Store, look: Look, bad: Bad, partitions: dict[int, int]) -> R
     lost: dict[int, str] = {}
     held_above: dict[int, str] = {}
     bases: dict[int, int] = {}
-    reason: str | None = None
+    reason: str | None = _NO_SNAPSHOT if store.operator in look.with_families else None
     base, last = 0, 0
     # Of the snapshots from which changelogs alone rebuild the version: the first batch whose entry has one.
     first_held = _ALWAYS

@@ -71,7 +71,10 @@ def _look(checkpoint: CheckpointAccess, deep: bool, batch: int | None) -> Verifi
     if deep:
         content.check_all(look)
     number = snapshots.check(look)
-    stores = rebuild.expected_stores(survey, sparkfiles.operators(storage, survey.partitions))
+    operators = sparkfiles.operators(storage, survey.partitions)
+    # These alone have schema files for each column family.
+    look.with_families.update(operator.id for operator in operators if operator.schemas)
+    stores = rebuild.expected_stores(survey, operators)
     judged = _judge(look, stores, partitions, unstartable)
     while not deep and _check_plans(look, judged, {judged.newest_undamaged, batch}):
         judged = _judge(look, stores, partitions, unstartable)
