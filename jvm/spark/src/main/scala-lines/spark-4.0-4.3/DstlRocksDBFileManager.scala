@@ -86,6 +86,8 @@ private[store] final class DstlRocksDBFileManager(
     def load() = super.loadCheckpointFromDfs(version, localDir, rocksDBFileMapping, checkpointUniqueId)
     retentionDue = true
     if (version == 0) {
+      // Spark replays all changelogs once no snapshot can be loaded. They have no names of column families.
+      if (of.useColumnFamilies) StoreLoad.current.flatMap(_.failure).foreach(throw _)
       loaded = LoadedFrom(0, 0, 0)
       load()
     } else
@@ -96,6 +98,7 @@ private[store] final class DstlRocksDBFileManager(
       } catch {
         case error: Throwable =>
           resources.replayMetrics.skippedSnapshot()
+          StoreLoad.current.foreach(_.failed(error))
           throw error
       }
   }

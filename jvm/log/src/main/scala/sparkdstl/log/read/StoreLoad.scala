@@ -23,6 +23,10 @@ final class StoreLoad(val base: Option[Long], val progress: Option[RecoveryProgr
   /** Bytes of the changelog that was opened during the load. */
   var written = 0L
 
+  /** Why the newest snapshot could not be loaded; None if it was not tried, or is loaded. */
+  def failure: Option[Throwable] = firstFailure
+
+  private var firstFailure = Option.empty[Throwable]
   private var snapshot = Option.empty[LoadedSnapshot]
 
   /** Whether the local state is that version. */
@@ -34,6 +38,9 @@ final class StoreLoad(val base: Option[Long], val progress: Option[RecoveryProgr
     try body
     finally this.snapshot = None
   }
+
+  /** Notes that a snapshot could not be loaded. Spark tries the newest first. */
+  def failed(error: Throwable): Unit = firstFailure = firstFailure.orElse(Some(error))
 
   /** The content of a file of the snapshot that is being loaded, if it is in memory. */
   def open(file: Path): Option[FSDataInputStream] =

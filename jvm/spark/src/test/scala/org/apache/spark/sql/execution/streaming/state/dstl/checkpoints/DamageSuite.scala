@@ -4,11 +4,14 @@ package org.apache.spark.sql.execution.streaming.state.dstl.checkpoints
 import java.nio.file.{Files, Path => LocalPath}
 
 import sparkdstl.log.error.Causes
+import sparkdstl.log.format.SegmentKind
 import sparkdstl.testing.LocalFiles
 
 import org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.EntryPoints
-import org.apache.spark.sql.execution.streaming.state.dstl.{LoggedBatches, QuerySuite}
+import org.apache.spark.sql.execution.streaming.state.dstl.{LoggedBatches, QuerySuite, SparkFacts}
+import org.apache.spark.sql.functions.{col, timestamp_seconds}
+import org.apache.spark.sql.streaming.StreamingQuery
 
 /** Stored objects that are damaged, missing or foreign: the error names each first, and a restart loses nothing. */
 class DamageSuite extends QuerySuite {
@@ -183,4 +186,29 @@ class DamageSuite extends QuerySuite {
       assert(error.contains(s"dstl rollback file:$checkpoint --to 1 --apply"), error)
     }
 
+  if (SparkFacts.JoinFormats.contains(3))
+    test("a store with column families is not loaded without its snapshot, and the error names that") {
+      stopSpark()
+      startSpark(uploads, "spark.sql.streaming.join.stateFormatVersion" -> "3")
+      val input = numbers()
+      def startJoin(): StreamingQuery = {
+        val events = input.toDF().withColumn("at", timestamp_seconds(col("value"))).withWatermark("at", "1 hour")
+        val pairs = events.join(events.withColumnRenamed("at", "other"), Seq("value"))
+        pairs.writeStream.format("noop").option("checkpointLocation", checkpoint.toString).start()
+      }
+      val query = startJoin()
+      (0 until 2).foreach { batch =>
+        input.addData(batch * 10 until batch * 10 + 10)
+        query.processAllAvailable()
+      }
+      query.stop()
+      val zip = LoggedBatches.index(checkpoint, 0).get.entries.find(_.key.kind == SegmentKind.Snapshot).get
+      val part = zip.parts.head
+      val repair = flip(checkpoint.resolve("dstl").resolve(part.file.get))(_ => (part.offset + part.length / 2).toInt)
+      input.addData(20 until 30)
+      val shown = failure(startJoin()).getMessage.linesIterator.next()
+      assert(shown.contains(s"$damaged Segment ${zip.key.relativePath}"), shown)
+      repair()
+      complete(startJoin())
+    }
 }
