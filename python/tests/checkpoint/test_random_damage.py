@@ -28,6 +28,12 @@ COMMANDS = (
     ("rollback", "--to", "1"),
     ("gc",),
     ("repartition", "--partitions", "3"),
+    ("export", "TARGET", "--stopped"),
+    ("pin", "--for", "1h"),
+    ("ls", "pins"),
+    ("unpin", "--all"),
+    ("rollback", "--to", "3", "--apply", "--stopped"),
+    ("gc", "--apply", "--stopped"),
 )
 VALUES: tuple[Any, ...] = (
     None, True, -1, 0, 3, 2.5, 2**63, float("inf"), "", "x", "0", "../x", [], [1], ["x"], {}, {"x": 1}, {"0": [["x"]]},
@@ -94,6 +100,7 @@ def test_a_command_ends_with_an_error_of_this_package(tmp_path: Path, seed: int)
     chance = random.Random(seed)
     done = [damage(chance, written.root) for _ in range(chance.choice((1, 1, 2)))]
     aged(written.root)
-    for command, *more in COMMANDS:
+    for command, *words in COMMANDS:
+        more = [word.replace("TARGET", str(tmp_path / "exported")) for word in words]
         result = CliRunner().invoke(main, ["--debug", command, str(written.root), *more], prog_name="dstl")
         assert result.exception is None or isinstance(result.exception, SystemExit | DstlError), (done, command, more)
