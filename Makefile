@@ -217,6 +217,8 @@ $(foreach line,$(SPARK_LINES),$(if $(filter 2,$(words $(wildcard $(foreach direc
 	  'pyspark==$(call SPARK_VERSION,$*)' $(foreach pin,$(call PINS,$*),'$(pin)')
 	@$(VENV)/python -c 'import site; print(f"import site; site.addsitedir({site.getsitepackages()[0]!r})")' > \
 	  "$$(.build/spark-$*/bin/python -c 'import site; print(site.getsitepackages()[0])')/development.pth"
+	@sed '1s|.*|#!$(CURDIR)/.build/spark-$*/bin/python|' $(VENV)/dstl > .build/spark-$*/bin/dstl
+	@chmod +x .build/spark-$*/bin/dstl
 	@touch $@
 
 # What builds packages and the docs site is small, and apart from the development environment.
