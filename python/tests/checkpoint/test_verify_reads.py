@@ -191,6 +191,7 @@ SOURCES: dict[str, tuple[Callable[[Path], object], str, str]] = {
             "a text in place of stores": metadata(0).partition("[{")[0] + '""}',
             "a text in place of schemas": metadata(0, 2, '"x"'),
             "the number of another operator": metadata(3),
+            "no store": metadata(0).partition("[{")[0] + "[]}",
             "a list in place of a store's name": metadata(0).replace('"default"', '["default"]'),
             "a number in place of its own name": metadata(0).replace('"stateStoreSave"', "7"),
             "a text in place of columns": metadata(0).replace('"numP', '"numColsPrefixKey":"x","numP'),
@@ -316,6 +317,20 @@ def test_schemas_that_metadata_names_must_exist(written: WrittenCheckpoint) -> N
     schema.unlink()
     (damage,) = verified(written.root).damages
     assert (damage.object, damage.what) == (str(schema), "it is missing: state/0/_metadata/v2/0 names it")
+
+
+def test_a_damaged_description_of_an_operator_loses_the_batches_that_read_it(written: WrittenCheckpoint) -> None:
+    purge(written.root, 4)
+    descriptions = written.column_families().parents[2] / "_metadata/v2"
+    for batch in (6, 8):
+        (descriptions / str(batch)).write_bytes((descriptions / "0").read_bytes())
+    (descriptions / "6").write_bytes(b"x")
+    found = verified(written.root)
+    assert [one.object for one in found.damages] == [str(descriptions / "6")]
+    assert sorted(found.lost) == [6, 7]
+    assert found.newest_undamaged == 9
+    (descriptions / "8").write_bytes(b"x")
+    assert verified(written.root).newest_undamaged == 5
 
 
 def test_the_descriptions_of_schemas_must_exist(written: WrittenCheckpoint) -> None:

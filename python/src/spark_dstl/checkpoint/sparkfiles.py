@@ -165,7 +165,7 @@ def _operator(content: bytes | None, number: int) -> Operator | None:
             for path in _list(store.get("stateSchemaFilePaths") or [])
         )
         operator = Operator(_number(info["operatorId"]), _text(info["operatorName"]), stores, schemas)
-        return operator if operator.id == number else None
+        return operator if operator.id == number and stores else None
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
 

@@ -20,21 +20,24 @@ _COMPACT = ".compact"
 _OPERATOR = re.compile(r"\d+/_metadata/(?:metadata|v2/\d+)")
 _SCHEMA = re.compile(r"\d+/(?:\d+/(?:[^/]+/)?_metadata/schema|_stateSchema/[^/]+/[^/.][^/]*)")
 # Spark 4.2 starts with any content of the other files: of operators without schema files, and of schemas of joins.
-_STARTS_NOT_WITHOUT = re.compile(r"\d+/_metadata/v2(?:/\d+)?")
+_DESCRIPTION = re.compile(r"(\d+)/_metadata/v2/(\d+)")
 _WRITTEN_ANEW = re.compile(r"\d+/\d+/(?:[^/]+/)?_metadata/schema")
 _SCHEMA_BEGINS = re.compile(rb"\0[\2-\4]v[1-9][0-9]*")
 # Spark writes a longer text in several pieces, between which a length stands.
 _ONE_PIECE = 64 * 1024
 
 
-def check_state(look: Look) -> str | None:
-    """Check the metadata of operators and the schemas of stores; return why no batch can be continued from."""
-    state = look.survey.state
+def check_state(look: Look) -> dict[int, str]:
+    """Check the metadata of operators and the schemas of stores.
+
+    Return the retained batches that cannot be continued from, each with a reason.
+    """
+    state, retained = look.survey.state, look.survey.retained
     if not state and look.survey.stores:
         # The log names no operators: which they are is known to the query alone.
         look.damage("state", "it is missing or empty. A start creates it, but not the schemas of stateful processors")
-        return "state is missing, and Spark does not start stateful processors without it"
-    obstacles: list[str] = []
+        return dict.fromkeys(retained, "state is missing, and Spark does not start stateful processors without it")
+    unstartable: dict[int, str] = {}
     schemas: dict[str, str] = {}
     for pattern, schemas_in in ((_OPERATOR, _schemas_in_metadata), (_SCHEMA, _schemas_in_schema)):
         paths = [path for path in state if pattern.fullmatch(path)]
@@ -46,18 +49,27 @@ def check_state(look: Look) -> str | None:
                 continue
             look.damage(f"state/{path}", _OTHER, 0)
             if _WRITTEN_ANEW.fullmatch(path):
-                obstacles.append(_in_the_way(look, f"state/{path}"))
-            elif _STARTS_NOT_WITHOUT.fullmatch(path):
-                obstacles.append(_needed(f"state/{path}"))
-    described = {path.split("/")[0] for path in state if "/_metadata/v2/" in path}
-    lacking = {path.split("/")[0] for path in state if "/_stateSchema/" in path} - described
-    missing = {f"{operator}/_metadata/v2": "it is missing: there are schemas of the operator" for operator in lacking}
-    missing |= {path: f"it is missing: state/{by} names it" for path, by in schemas.items() if path not in state}
-    for path, what in sorted(missing.items()):
-        look.damage(f"state/{path}", what)
-        if _STARTS_NOT_WITHOUT.fullmatch(path):
-            obstacles.append(_needed(f"state/{path}"))
-    return min(obstacles, default=None)
+                unstartable |= dict.fromkeys(retained, _in_the_way(look, f"state/{path}"))
+            elif _DESCRIPTION.fullmatch(path):
+                reading = (batch for batch in retained if path in _descriptions(state, batch))
+                unstartable |= dict.fromkeys(reading, _needed(f"state/{path}"))
+    described = {path.split("/")[0] for path in state if _DESCRIPTION.fullmatch(path)}
+    for operator in sorted({path.split("/")[0] for path in state if "/_stateSchema/" in path} - described):
+        look.damage(f"state/{operator}/_metadata/v2", "it is missing: there are schemas of the operator")
+        unstartable |= dict.fromkeys(retained, _needed(f"state/{operator}/_metadata/v2"))
+    for path, by in sorted(schemas.items()):
+        if path not in state:
+            look.damage(f"state/{path}", f"it is missing: state/{by} names it")
+    return unstartable
+
+
+def _descriptions(state: Collection[str], batch: int) -> set[str]:
+    """Return the descriptions of operators that Spark reads to continue from a batch: the newest before or at it."""
+    newest: dict[str, int] = {}
+    for operator, number in (found.groups() for found in map(_DESCRIPTION.fullmatch, state) if found):
+        if int(number) <= batch:
+            newest[operator] = max(int(number), newest.get(operator, 0))
+    return {f"{operator}/_metadata/v2/{number}" for operator, number in newest.items()}
 
 
 def check_sources(look: Look, offsets: dict[int, list[bytes]]) -> dict[int, str]:

@@ -66,8 +66,7 @@ def _look(checkpoint: CheckpointAccess, deep: bool, batch: int | None) -> Verifi
     missing = objects.check_data_files(look, {one.name: one for one in listed})
     unstartable, named, partitions = content.check_offsets(look)
     unstartable |= metadata.check_sources(look, named)
-    if (obstacle := metadata.check_state(look)) is not None:
-        unstartable |= dict.fromkeys(survey.retained, obstacle)
+    unstartable |= metadata.check_state(look)
     if deep:
         content.check_all(look)
     number = snapshots.check(look)
