@@ -205,6 +205,7 @@ SOURCES: dict[str, tuple[Callable[[Path], object], str, str]] = {
         )
         for what, text in {
             "a number as its path": '{"path":0,"timestamp":0,"batchId":0}',
+            "a path without a scheme": '{"path":"/in","timestamp":0,"batchId":0}',
             "no time": '{"path":"file:///in","batchId":0}',
             "an endless time": '{"path":"file:///in","timestamp":Infinity,"batchId":0}',
             "a truth value as its batch": '{"path":"file:///in","timestamp":0,"batchId":true}',

@@ -22,6 +22,7 @@ _SCHEMA = re.compile(r"\d+/(?:\d+/(?:[^/]+/)?_metadata/schema|_stateSchema/[^/]+
 # Spark 4.2 starts with any content of the other files: of operators without schema files, and of schemas of joins.
 _DESCRIPTION = re.compile(r"(\d+)/_metadata/v2/(\d+)")
 _WRITTEN_ANEW = re.compile(r"\d+/\d+/(?:[^/]+/)?_metadata/schema")
+_URI = re.compile(r"[A-Za-z][\w.+-]*:/")
 _SCHEMA_BEGINS = re.compile(rb"\0[\2-\4]v[1-9][0-9]*")
 # Spark writes a longer text in several pieces, between which a length stands.
 _ONE_PIECE = 64 * 1024
@@ -160,7 +161,7 @@ def _is_file(line: bytes, batches: range) -> bool:
     path, time, batch = (described.get(key) for key in ("path", "timestamp", "batchId"))
     # `bool` is an `int` in Python.
     are_numbers = all(type(number) is int and abs(number) < 2**63 for number in (time, batch))
-    return isinstance(path, str) and are_numbers and batch in batches
+    return isinstance(path, str) and bool(_URI.match(path)) and are_numbers and batch in batches
 
 
 def _schemas_in_metadata(path: str, content: bytes) -> tuple[str, ...] | None:
