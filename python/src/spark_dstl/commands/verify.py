@@ -39,10 +39,11 @@ def verify(at: Location, deep: bool, leftovers: bool, output: str) -> None:
     content of SST files and the encoding of changelogs are not checked, and Spark keeps no checksums of sources/ and of
     the metadata in state/.
 
-    Exits with 3 if there is damage; then it prints each damage, the newest batch without damage, and the command that
-    rolls back to it. The command prints how many bytes it has not read, and "Intact" only if there are none. Leftovers,
-    which no entry names, are no damage. Nothing is written. The query may run: an object that it deletes meanwhile is
-    no damage, and a leftover may be an object that it is about to name.
+    Exits with 3 if there is damage; then it prints each damage, the newest batch without damage, and the command
+    that rolls back to it; if there is no such batch, the damaged objects to delete that a start writes anew. The
+    command prints how many bytes it has not read, and "Intact" only if there are none. Leftovers, which no entry
+    names, are no damage. Nothing is written. The query may run: an object that it deletes meanwhile is no damage,
+    and a leftover may be an object that it is about to name.
     """
     with at.opened() as checkpoint:
         found = checkpoint.verify(deep)

@@ -204,11 +204,16 @@ class DamageSuite extends QuerySuite {
       query.stop()
       val zip = LoggedBatches.index(checkpoint, 0).get.entries.find(_.key.kind == SegmentKind.Snapshot).get
       val part = zip.parts.head
-      val repair = flip(checkpoint.resolve("dstl").resolve(part.file.get))(_ => (part.offset + part.length / 2).toInt)
+      val file = checkpoint.resolve("dstl").resolve(part.file.get)
       input.addData(20 until 30)
-      val shown = failure(startJoin()).getMessage.linesIterator.next()
-      assert(shown.contains(s"$damaged Segment ${zip.key.relativePath}"), shown)
-      repair()
+      val flipped = () => flip(file)(_ => (part.offset + part.length / 2).toInt)
+      val lost = () => remove(file)
+      for ((damage, named) <- Seq(flipped -> s"$damaged Segment ${zip.key.relativePath}", lost -> missing)) {
+        val repair = damage()
+        val shown = failure(startJoin()).getMessage.linesIterator.next()
+        assert(shown.contains(named) && shown.contains(part.file.get), shown)
+        repair()
+      }
       complete(startJoin())
     }
 }
