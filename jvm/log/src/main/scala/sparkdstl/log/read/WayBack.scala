@@ -20,6 +20,9 @@ final class WayBack(storage: QueryStorage) {
   import storage.location
 
   private final val FetchLength = 256 * 1024
+
+  // Spark has a schema file for each column family of an operator.
+  private val SchemaOfFamily = """(\d+)/_stateSchema/.+""".r
   private implicit val executor: ExecutionContext = storage.runtime.executor
   private val entries = new EntryReader(storage, FetchLength)
 
@@ -44,14 +47,14 @@ final class WayBack(storage: QueryStorage) {
     damaged = LogLayout.batchesIn(commits).toSet -- read.keySet,
     offsets = LogLayout.bytesIn(begun.filter(entry => entry.path != lost && entry.length > 0)).keySet,
     dataFiles = data.iterator.map(_.path).filter(_ != lost).map(LogLayout.nameOf).toSet,
-    plain = plain.map(_.path).filter(_ != lost).flatMap(segmentOf(state, _))
+    plain =
+      plain.map(_.path).filter(_ != lost).flatMap(file => SegmentKey.parse(below(state, file.getParent), file.getName)),
+    withFamilies = plain.map(file => below(state, file.path)).collect { case SchemaOfFamily(operator) =>
+      operator
+    }.toSet
   ).newest
 
-  /** The segment that a file below `state` has the name of. */
-  private def segmentOf(state: Path, file: Path): Option[SegmentKey] = {
-    val directory = file.getParent.toUri.getPath.stripPrefix(s"${state.toUri.getPath}/")
-    SegmentKey.parse(directory, file.getName)
-  }
+  private def below(state: Path, file: Path): String = file.toUri.getPath.stripPrefix(s"${state.toUri.getPath}/")
 
   /** The indexes of the entries that can be read; None is an entry of stock Spark. */
   private def readAll(lengths: Map[Long, Long]): Future[Map[Long, Option[LogFileIndex]]] =
@@ -71,13 +74,16 @@ final class WayBack(storage: QueryStorage) {
  * @param offsets batches with an entry in `offsets`
  * @param dataFiles names of the existing data files
  * @param plain the changelogs and snapshots that are plain files
+ * @param withFamilies operators whose stores have column families: their changelogs do not name these, so Spark does not load
+ *                     them without a snapshot
  */
 private[read] final class RebuildableBatches(
     read: Map[Long, Option[LogFileIndex]],
     damaged: Set[Long],
     offsets: Set[Long],
     dataFiles: Set[String],
-    plain: Seq[SegmentKey]
+    plain: Seq[SegmentKey],
+    withFamilies: Set[String]
 ) {
   private val logged = read.collect { case (batch, Some(index)) => batch -> index }
   private val changed = logged.map { case (batch, index) => batch -> index.changedStores.toSet }
@@ -111,9 +117,11 @@ private[read] final class RebuildableBatches(
   private def isRebuilt(store: String, batch: Long): Boolean = {
     val inLog = held.getOrElse(store, Map.empty).collect { case (version, in) if in <= batch => version }
     val inFiles = plainOf.getOrElse(store, Set.empty).collect { case (SegmentKind.Snapshot, version) => version }
-    val base = (inLog ++ inFiles).filter(_ <= batch + 1).maxOption.getOrElse(0L)
-    (base to batch).forall(hasChanges(store, _))
+    val base = (inLog ++ inFiles).filter(_ <= batch + 1).maxOption.orElse(Option.unless(hasFamilies(store))(0L))
+    base.exists(from => (from to batch).forall(hasChanges(store, _)))
   }
+
+  private def hasFamilies(store: String): Boolean = withFamilies(store.takeWhile(_ != '/'))
 
   private def hasChanges(store: String, batch: Long): Boolean =
     if (changed.get(batch).exists(_.nonEmpty)) replayable(batch) && changed(batch)(store)

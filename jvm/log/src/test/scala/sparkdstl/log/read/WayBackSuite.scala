@@ -64,6 +64,15 @@ class WayBackSuite extends AnyFunSuite {
     assert(backFrom(new Path(stored.root, "state/0/0/3.zip")).contains(0L))
   })
 
+  test("a store with column families needs a snapshot")(new Fixture(3) {
+    assert(backFrom(entry(3)).contains(2L))
+    put(new Path(stored.root, "state/10/_stateSchema/default/0_x"), Array[Byte](1))
+    assert(backFrom(entry(3)).contains(2L), "the schema is of another operator")
+    put(new Path(stored.root, "state/0/_stateSchema/default/0_x"), Array[Byte](1))
+    assert(backFrom(entry(3)).isEmpty)
+    assert(backFrom(entry(4)).contains(3L))
+  })
+
   test("a snapshot needs its data files")(new Fixture {
     val (file, snapshot) = (stored.location.file(RunFixture.file(1)), key(3, 0, SegmentKind.Snapshot))
     val segments = Seq(committed(3), CommittedSegment(snapshot, 1, Vector(Right(part(1)))))

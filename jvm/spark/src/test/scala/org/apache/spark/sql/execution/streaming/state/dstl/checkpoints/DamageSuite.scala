@@ -212,6 +212,7 @@ class DamageSuite extends QuerySuite {
         val repair = damage()
         val shown = failure(startJoin()).getMessage.linesIterator.next()
         assert(shown.contains(named) && shown.contains(part.file.get), shown)
+        assert(shown.contains("No batch can be rebuilt"), shown)
         repair()
       }
       complete(startJoin())
