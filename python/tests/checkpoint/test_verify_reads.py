@@ -193,7 +193,7 @@ SOURCES: dict[str, tuple[Callable[[Path], object], str, str]] = {
             "the number of another operator": metadata(3),
             "no store": metadata(0).partition("[{")[0] + "[]}",
             "a list in place of a store's name": metadata(0).replace('"default"', '["default"]'),
-            "a number in place of its own name": metadata(0).replace('"stateStoreSave"', "7"),
+            "a number in place of the operator's name": metadata(0).replace('"stateStoreSave"', "7"),
             "a text in place of columns": metadata(0).replace('"numP', '"numColsPrefixKey":"x","numP'),
         }.items()
     },

@@ -8,7 +8,7 @@ before it is read is left out.
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from math import inf
 
@@ -105,6 +105,12 @@ class Survey:
     def retained(self) -> list[int]:
         """Batches whose state Spark retains: those in `commits/` and in `offsets/`, in ascending order."""
         return sorted(self.entries.keys() & self.offsets.keys())
+
+    @cached_property
+    def with_families(self) -> set[int]:
+        """The operators whose stores have column families: Spark keeps a schema file of each."""
+        operators = (names.number(path.split("/")[0]) for path in self.state if "/_stateSchema/" in path)
+        return {operator for operator in operators if operator is not None}
 
     def of(self, store: Store) -> StoreFacts:
         """Return the facts of a store."""

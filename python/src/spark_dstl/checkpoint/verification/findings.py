@@ -72,8 +72,7 @@ class Look:
     `links` are entries that were built on another one than the one before them, with the reason. `unusable` are
     segments that cannot be read, with the reason; `unusable_zips` are plain snapshots that cannot be loaded, by store,
     version and id. `listed` are the files in an entry that the zip of a snapshot in it lists. `in_the_way` are damaged
-    objects that a start writes anew once they are deleted. `with_families` are the operators whose stores have column
-    families.
+    objects that a start writes anew once they are deleted.
     """
 
     survey: Survey
@@ -91,7 +90,6 @@ class Look:
     unusable_zips: dict[tuple[Store, int, str | None], str] = field(default_factory=dict)
     listed: dict[SegmentKey, list[SegmentKey]] = field(default_factory=dict)
     in_the_way: list[str] = field(default_factory=list)
-    with_families: set[int] = field(default_factory=set)
 
     def damage(self, name: str, what: str, offset: int | None = None) -> None:
         """Add damage of an object of the checkpoint."""

@@ -38,6 +38,9 @@ def check_state(look: Look) -> dict[int, str]:
         # The log names no operators: which they are is known to the query alone.
         look.damage("state", "it is missing or empty. A start creates it, but not the schemas of stateful processors")
         return dict.fromkeys(retained, "state is missing, and Spark does not start stateful processors without it")
+    described: dict[int, set[int]] = {}
+    for operator, number in (found.groups() for found in map(_DESCRIPTION.fullmatch, state) if found):
+        described.setdefault(int(operator), set()).add(int(number))
     unstartable: dict[int, str] = {}
     schemas: dict[str, str] = {}
     for pattern, schemas_in in ((_OPERATOR, _schemas_in_metadata), (_SCHEMA, _schemas_in_schema)):
@@ -51,26 +54,19 @@ def check_state(look: Look) -> dict[int, str]:
             look.damage(f"state/{path}", _OTHER, 0)
             if _WRITTEN_ANEW.fullmatch(path):
                 unstartable |= dict.fromkeys(retained, _in_the_way(look, f"state/{path}"))
-            elif _DESCRIPTION.fullmatch(path):
-                reading = (batch for batch in retained if path in _descriptions(state, batch))
+            elif (found := _DESCRIPTION.fullmatch(path)) is not None:
+                operator, number = map(int, found.groups())
+                numbers = described[operator]
+                # Spark reads the newest that is not above the batch.
+                reading = (one for one in retained if max((of for of in numbers if of <= one), default=None) == number)
                 unstartable |= dict.fromkeys(reading, _needed(f"state/{path}"))
-    described = {path.split("/")[0] for path in state if _DESCRIPTION.fullmatch(path)}
-    for operator in sorted({path.split("/")[0] for path in state if "/_stateSchema/" in path} - described):
+    for operator in sorted(look.survey.with_families - described.keys()):
         look.damage(f"state/{operator}/_metadata/v2", "it is missing: there are schemas of the operator")
         unstartable |= dict.fromkeys(retained, _needed(f"state/{operator}/_metadata/v2"))
     for path, by in sorted(schemas.items()):
         if path not in state:
             look.damage(f"state/{path}", f"it is missing: state/{by} names it")
     return unstartable
-
-
-def _descriptions(state: Collection[str], batch: int) -> set[str]:
-    """Return the descriptions of operators that Spark reads to continue from a batch: the newest before or at it."""
-    newest: dict[str, int] = {}
-    for operator, number in (found.groups() for found in map(_DESCRIPTION.fullmatch, state) if found):
-        if int(number) <= batch:
-            newest[operator] = max(int(number), newest.get(operator, 0))
-    return {f"{operator}/_metadata/v2/{number}" for operator, number in newest.items()}
 
 
 def check_sources(look: Look, offsets: dict[int, list[bytes]]) -> dict[int, str]:
@@ -110,8 +106,9 @@ def _file_sources(lines: list[bytes], directories: Collection[int]) -> dict[int,
     Spark writes a line for each use of a source, and one directory for all uses. If lines are equal and there are fewer
     directories, the numbers are unknown, unless all are of one source.
     """
-    if len({*lines}) < len(lines) and (known := max(directories, default=-1) + 1) < len(lines):
-        lines = lines[:1] if known < 2 and len({*lines}) == 1 else []
+    known, different = max(directories, default=-1) + 1, len({*lines})
+    if known < len(lines) and different < len(lines):
+        lines = lines[:1] if known < 2 and different == 1 else []
     named = ((sparkfiles.json_object(line) or {}).get("logOffset") for line in lines)
     return {source: number for source, number in enumerate(named) if isinstance(number, int)}
 
@@ -127,11 +124,12 @@ def _check_source(look: Look, source: int, entries: dict[int, str], is_file_sour
                 name = f"sources/{source}/{before + 1}" + (f" to {after - 1}" if after > before + 2 else "")
                 look.damage(name, "it is missing: there are later ones, and a start reads all of them")
                 obstacle = _needed(name)
-    wanted = read.values()
-    for name, content in look.readers.each(lambda name: look.storage.read(name, _MOST_BYTES), wanted):
-        if content is not None and not (_is_file_source_entry(name, content) if is_file_source else content):
+    for number, content in look.readers.each(lambda number: look.storage.read(read[number], _MOST_BYTES), read):
+        name = read[number]
+        batches = range(0 if name.endswith(_COMPACT) else number, number + 1)
+        if content is not None and not (_is_file_source_entry(content, batches) if is_file_source else content):
             look.damage(name, _OTHER if content else "it is empty", 0)
-            is_newest = is_file_source and name == entries[max(entries)]
+            is_newest = is_file_source and number == max(entries)
             obstacle = _in_the_way(look, name) if is_newest else _needed(name)
     return obstacle
 
@@ -145,10 +143,8 @@ def _in_the_way(look: Look, name: str) -> str:
     return f"{name} is damaged, and Spark does not start with it: once it is deleted, a start writes it anew"
 
 
-def _is_file_source_entry(name: str, content: bytes) -> bool:
+def _is_file_source_entry(content: bytes, batches: range) -> bool:
     first, *files = content.split(b"\n")
-    last = int(name.rpartition("/")[2].removesuffix(_COMPACT))
-    batches = range(0 if name.endswith(_COMPACT) else last, last + 1)
     return sparkfiles.is_version(first) and all(_is_file(file, batches) for file in files if file)
 
 

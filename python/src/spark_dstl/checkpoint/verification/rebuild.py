@@ -120,7 +120,7 @@ def rebuild(store: Store, look: Look, bad: Bad, partitions: dict[int, int]) -> R
     lost: dict[int, str] = {}
     held_above: dict[int, str] = {}
     bases: dict[int, int] = {}
-    reason: str | None = _NO_SNAPSHOT if store.operator in look.with_families else None
+    reason: str | None = _NO_SNAPSHOT if store.operator in survey.with_families else None
     base, last = 0, 0
     # Of the snapshots from which changelogs alone rebuild the version: the first batch whose entry has one.
     first_held = _ALWAYS

@@ -70,10 +70,7 @@ def _look(checkpoint: CheckpointAccess, deep: bool, batch: int | None) -> Verifi
     if deep:
         content.check_all(look)
     number = snapshots.check(look)
-    operators = sparkfiles.operators(storage, survey.partitions)
-    # These alone have schema files for each column family.
-    look.with_families.update(operator.id for operator in operators if operator.schemas)
-    stores = rebuild.expected_stores(survey, operators)
+    stores = rebuild.expected_stores(survey, sparkfiles.operators(storage, survey.partitions))
     judged = _judge(look, stores, partitions, unstartable)
     while not deep and _check_plans(look, judged, {judged.newest_undamaged, batch}):
         judged = _judge(look, stores, partitions, unstartable)

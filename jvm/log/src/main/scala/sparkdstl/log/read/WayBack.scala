@@ -38,7 +38,7 @@ final class WayBack(storage: QueryStorage) {
     commits <- storage.entries()
     begun <- storage.read(location.offsets, ListObjects(location.offsets))
     state = new Path(location.root, "state")
-    plain <- storage.read(state, ListRecursively(state))
+    files <- storage.read(state, ListRecursively(state)).map(_.map(_.path))
     (data, _) <- storage.dataFiles()
     others = LogLayout.bytesIn(commits).filter { case (batch, _) => location.entry(batch) != lost }
     read <- readAll(others)
@@ -47,11 +47,8 @@ final class WayBack(storage: QueryStorage) {
     damaged = LogLayout.batchesIn(commits).toSet -- read.keySet,
     offsets = LogLayout.bytesIn(begun.filter(entry => entry.path != lost && entry.length > 0)).keySet,
     dataFiles = data.iterator.map(_.path).filter(_ != lost).map(LogLayout.nameOf).toSet,
-    plain =
-      plain.map(_.path).filter(_ != lost).flatMap(file => SegmentKey.parse(below(state, file.getParent), file.getName)),
-    withFamilies = plain.map(file => below(state, file.path)).collect { case SchemaOfFamily(operator) =>
-      operator
-    }.toSet
+    plain = files.filter(_ != lost).flatMap(file => SegmentKey.parse(below(state, file.getParent), file.getName)),
+    withFamilies = files.map(below(state, _)).collect { case SchemaOfFamily(operator) => operator }.toSet
   ).newest
 
   private def below(state: Path, file: Path): String = file.toUri.getPath.stripPrefix(s"${state.toUri.getPath}/")
