@@ -33,8 +33,9 @@ ThisBuild / scalacOptions ++= Seq(
 Global / stagingDirectory := (ThisBuild / baseDirectory).value / "target" / "release" / "maven"
 ThisBuild / Test / fork := true
 ThisBuild / Test / parallelExecution := false
-// The other collectors take processors from the tests.
-ThisBuild / Test / javaOptions += "-XX:+UseSerialGC"
+// The other collectors take processors from the tests. Most run little code often: the second compiler costs more time
+// than it saves.
+ThisBuild / Test / javaOptions ++= Seq("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 // Two forked test JVMs at a time: with one, a machine with two cores is idle for a fifth of the time.
 Global / concurrentRestrictions := Seq(Tags.limitAll(4), Tags.limit(Tags.ForkedTestGroup, 2))
 
@@ -89,6 +90,9 @@ lazy val sim = (project in file("jvm/sim"))
       "com.fasterxml.jackson.core" % "jackson-databind" % jacksonVersion,
       scalatest
     ),
+    // Worlds allocate much that soon dies, and run long enough for the second compiler, but only for the hottest methods.
+    Test / javaOptions ++= Seq("-Xmn600m", "-XX:TieredStopAtLevel=4", "-XX:Tier4InvocationThreshold=20000") ++
+      Seq("-XX:Tier4MinInvocationThreshold=5000", "-XX:Tier4CompileThreshold=40000"),
     Compile / run / fork := true
   )
 
@@ -142,8 +146,8 @@ lazy val spark = (project in file("jvm/spark"))
       IO.delete(temporaryFiles(target.value))
       output
     },
-    // Tests run many small queries once each: the second compiler costs more time than it saves.
-    Test / javaOptions ++= sparkModuleOptions ++ Seq("-Xmx3g", "-XX:TieredStopAtLevel=1") ++ Seq(
+    Test / javaOptions ++= sparkModuleOptions ++ Seq(
+      "-Xmx3g",
       // With the default all garbage is collected several times while Spark's classes are loaded.
       "-XX:MetaspaceSize=512m",
       // The default for one level is full after a minute of tests, and compilation stops then.
