@@ -15,7 +15,7 @@ import pytest
 
 from harness import Reader, Run
 from scenarios import Aggregation, JoinAggregation
-from settings import STATE_STORE, dstl, faults, log_confs
+from settings import IN_FULL, STATE_STORE, dstl, faults, log_confs
 from spark_facts import LOGS_SNAPSHOTS
 
 CLUSTER = "local-cluster[2,1,1024]"
@@ -32,7 +32,8 @@ MAX_RESTARTS = 15
 
 def test_a_driver_killed_around_a_commit_loses_and_repeats_no_batch(tmp_path: Path, reader: Reader) -> None:
     """Of four queries, the first to reach a fail point stops there; then the kill meets each at another one."""
-    run = Run.create(tmp_path, *(Aggregation.generate(seed=seed) for seed in range(len(AROUND_COMMITS))))
+    aggregations = (Aggregation.generate(seed=seed) for seed in range(1, len(AROUND_COMMITS)))
+    run = Run.create(tmp_path, JoinAggregation.generate(), *aggregations)
     with run.start(";".join(f"{point}=pause@{batch}" for point, batch in AROUND_COMMITS.items())) as driver:
         for point in AROUND_COMMITS:
             driver.wait_for_pause(point)
@@ -53,7 +54,7 @@ def test_a_driver_killed_while_tasks_run_and_offsets_are_written_loses_and_repea
     point = "driver.before-offsets"
     with run.start(f"{point}=pause@3") as driver:
         driver.wait_for_pause(point)
-        driver.wait_until(lambda: {"tasks": 4, "completed": 0} in run.stages(), "tasks that change state")
+        driver.wait_until(lambda: {"tasks": 2, "completed": 0} in run.stages(), "tasks that change state")
         driver.kill()
     assert max(run.committed(run.queries[0])) == 2
     assert "3" not in run.names(f"{run.queries[0].checkpoint}/offsets")
@@ -61,6 +62,7 @@ def test_a_driver_killed_while_tasks_run_and_offsets_are_written_loses_and_repea
     run.complete(reader)
 
 
+@pytest.mark.skipif(not IN_FULL, reason="like another, which meets a join at one of four fail points")
 def test_a_join_continues_after_its_driver_is_killed_before_a_commit_entry(tmp_path: Path, reader: Reader) -> None:
     run = Run.create(tmp_path, JoinAggregation.generate())
     with run.start("driver.before-commit-entry=pause@4") as driver:

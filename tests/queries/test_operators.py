@@ -24,9 +24,10 @@ if HAS_PROCESSORS:
 
     PROCESSORS += width_processors.PROCESSORS
 
+IN_PANDAS = OPERATORS[-1]
 # The checkpoint formats alternate, because they concern the commit of a store and not its operator.
-CASES = [(operator, "dstl", 1 + number % 2) for number, operator in enumerate(OPERATORS)] + [
-    (operator, "stock", 1 + number % 2) for number, operator in enumerate([OPERATORS[0], OPERATORS[-1], *PROCESSORS])
+CASES = [(IN_PANDAS, "dstl", 1)] + [
+    (operator, "stock", 1 + number % 2) for number, operator in enumerate([*PROCESSORS, IN_PANDAS])
 ]
 if TAKES_ANY_PROVIDER:
     CASES += [(operator, "dstl", 1 + number % 2) for number, operator in enumerate(PROCESSORS)]

@@ -35,7 +35,6 @@ SHORT_RETENTION = {
 def started(work: Path) -> Run:
     """A query that runs batches without a pause. Its source has no log, which would fence drivers."""
     run = Run.create(work, Ticks(), master="local[1]", confs={**log_confs(), **SHORT_RETENTION})
-    run.confs["spark.sql.shuffle.partitions"] = "2"
     run.interval = "0 seconds"
     return run
 

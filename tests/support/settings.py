@@ -55,8 +55,12 @@ def jars(with_tests: bool = False) -> str:
 
 
 def base_confs(master: str, work: Path) -> dict[str, str]:
-    """The settings that all sessions of the tests share, without a state store provider."""
+    """The settings that all sessions of the tests share, without a state store provider.
+
+    Each of two executors has two partitions, so that their changes share a segment; one process alone has two.
+    """
     java_options = f"{SHORT_LIFE} {class_archive.java_option()}"
+    in_cluster = master.startswith("local-cluster")
     confs = {
         "spark.master": master,
         "spark.ui.enabled": "false",
@@ -72,10 +76,10 @@ def base_confs(master: str, work: Path) -> dict[str, str]:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.shuffle.partitions": "4" if in_cluster else "2",
         f"{STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
     }
-    if master.startswith("local-cluster"):
+    if in_cluster:
         # Executors run in other working directories.
         confs["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(sys.path)
     return confs

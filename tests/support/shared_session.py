@@ -34,7 +34,7 @@ def start(work: Path) -> SparkSession:
     # Else Spark's Python processes are those of the search path.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder: SparkSession.Builder = SparkSession.builder
-    confs = {**base_confs("local[2]", work), "spark.jars": jars(with_tests=True), "spark.sql.shuffle.partitions": "2"}
+    confs = {**base_confs("local[2]", work), "spark.jars": jars(with_tests=True)}
     confs["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(sys.path)
     for key, value in confs.items():
         builder = builder.config(key, value)

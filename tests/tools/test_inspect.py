@@ -18,7 +18,7 @@ from imitation import imitation
 from s3 import ROOT, environment
 from scenarios import Aggregation
 from servers import BUCKET, S3Server
-from settings import FORMAT_VERSION, STATE_STORE, dstl, log_confs
+from settings import FORMAT_VERSION, IN_FULL, STATE_STORE, dstl, log_confs
 from shared_session import contender
 from spark_dstl.commands import main
 
@@ -144,13 +144,14 @@ def test_verify_finds_no_damage_while_a_query_runs(tmp_path: Path) -> None:
         "spark.sql.streaming.ratioExtraSpaceAllowedInCheckpoint": "0",
         f"{STATE_STORE}.maintenanceInterval": "100ms",
     }
-    run = new_run(tmp_path / "run", 30, confs)
+    batches = 30 if IN_FULL else 15
+    run = new_run(tmp_path / "run", batches, confs)
     root = checkpoint_of(run)
     query = run.queries[0]
     looks = 0
     with run.start() as driver:
         driver.wait_until((root / "commits/0").exists, "a commit")
-        while query.written() < 30:
+        while query.written() < batches:
             result = command("verify", str(root), "--deep")
             assert result.exit_code == 0, result.output
             looks += 1

@@ -113,7 +113,7 @@ def test_query_metrics_match_the_progress_and_the_listener_s_history(place: Plac
 
 
 def test_query_metrics_match_over_spark_connect(tmp_path: Path) -> None:
-    server = Run.create(tmp_path, confs={"spark.jars": jars(), "spark.sql.shuffle.partitions": "2"})
+    server = Run.create(tmp_path, confs={"spark.jars": jars()})
     port = free_port()
     with server.serve(port), monitored(tmp_path / "client", remote=f"sc://127.0.0.1:{port}") as place:
         check_history(place)
