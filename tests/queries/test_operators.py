@@ -26,13 +26,13 @@ if HAS_PROCESSORS:
 
 IN_PANDAS = OPERATORS[-1]
 # The checkpoint formats alternate, because they concern the commit of a store and not its operator.
-CASES = [(IN_PANDAS, "dstl", 1)] + [
+CASES = [(IN_PANDAS, "dstl", 2)] + [
     (operator, "stock", 1 + number % 2) for number, operator in enumerate([*PROCESSORS, IN_PANDAS])
 ]
 if TAKES_ANY_PROVIDER:
     CASES += [(operator, "dstl", 1 + number % 2) for number, operator in enumerate(PROCESSORS)]
-# Each of these has the same state as the one with rows.
-ALIKE = ("transform-with-state-in-pandas-ttl", "transform-with-state-in-pandas-another-schema")
+# Those with pandas have the same state as those with rows; a suite of the Scala code tests times to live and schemas.
+ALIKE = [f"transform-with-state-{of}" for of in ("in-pandas-ttl", "in-pandas-another-schema", "ttl", "another-schema")]
 CASES = [case for case in CASES if IN_FULL or not HAS_PROCESSORS_OF_ROWS or case[0].name not in ALIKE]
 
 

@@ -102,7 +102,7 @@ def assert_whole(run: Run, reader: Reader) -> None:
 @pytest.mark.parametrize(
     ("point", "killed"),
     [
-        ("driver.after-commit-entry", False),
+        pytest.param("driver.after-commit-entry", False, marks=IF_IN_FULL),
         ("driver.before-commit-entry", True),
         pytest.param("driver.after-commit-entry", True, marks=IF_IN_FULL),
         pytest.param("driver.before-commit-entry", False, marks=IF_IN_FULL),

@@ -14,6 +14,10 @@ import org.apache.spark.sql.streaming.StreamingQuery
 
 /** A Spark in the tests' process, with its files in one directory. */
 abstract class LocalSpark extends AnyFunSuite {
+
+  /** Whether tests run that resemble another one. */
+  protected def isWhole: Boolean = sys.env.contains("SPARK_DSTL_TEST_WHOLE")
+
   protected var spark: SparkSession = _
   protected var directory: LocalPath = _
 

@@ -12,7 +12,7 @@ import org.apache.spark.sql.streaming.OutputMode
 /** One process runs many stateful queries, whose stores stay loaded. */
 class ManyQueriesSuite extends QuerySuite {
   // More runs with open stores than the 64 idle ones that a process remembers: a run that begins is idle, and must stay.
-  private val queries = if (sys.env.contains("SPARK_DSTL_TEST_WHOLE")) 300 else 70
+  private val queries = if (isWhole) 300 else 70
 
   override protected def configuration: Map[String, String] = super.configuration ++ Map(
     "spark.sql.shuffle.partitions" -> "1",

@@ -19,6 +19,8 @@ class JoinsSuite extends ComparisonSuite {
     version <- SparkFacts.JoinFormats
     (kind, index) <- Joins.kinds.zipWithIndex
     if version > 1 || !kind.contains("_")
+    // The kind concerns the operator, the format its stores: each kind with one format, and the first kind with all.
+    if isWhole || index == 0 || (version + index) % SparkFacts.JoinFormats.size == 0
     checkpointFormat = 1 + (version + index) % 2
   } test(s"$kind join in state format version $version is the same with the state in the log") {
     compare(operator(version, kind), inFormat(checkpointFormat, stock, ours, below)): Unit
