@@ -33,8 +33,8 @@ ThisBuild / scalacOptions ++= Seq(
 Global / stagingDirectory := (ThisBuild / baseDirectory).value / "target" / "release" / "maven"
 ThisBuild / Test / fork := true
 ThisBuild / Test / parallelExecution := false
-// The other collectors take processors from the tests. Most run little code often: the second compiler costs more time
-// than it saves.
+// The other collectors take processors from the tests. Most run much code a few times: the second compiler costs more
+// time than it saves.
 ThisBuild / Test / javaOptions ++= Seq("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 // Two forked test JVMs at a time: with one, a machine with two cores is idle for a fifth of the time.
 Global / concurrentRestrictions := Seq(Tags.limitAll(4), Tags.limit(Tags.ForkedTestGroup, 2))

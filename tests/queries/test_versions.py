@@ -66,6 +66,7 @@ def test_a_query_of_another_line_of_spark_continues_there_with_another_number_of
     tmp_path: Path, scenario: Scenario, other: Installed
 ) -> None:
     run = Run.create(tmp_path, scenario)
+    run.confs["spark.sql.shuffle.partitions"] = "4"
     checkpoint, point = run.queries[0].checkpoint, "driver.after-commit-entry"
     run_until(run, point, 2, other)
     if not other.line.reads:
@@ -74,7 +75,7 @@ def test_a_query_of_another_line_of_spark_continues_there_with_another_number_of
         run_until(run, point, 3, here())
     with spark_dstl.open(checkpoint) as stopped:
         done = stopped.repartition(3, apply=True, stopped=True)
-    assert (done.batch, done.before) == (2 if other.line.reads else 3, 2)
+    assert (done.batch, done.before) == (2 if other.line.reads else 3, 4)
     with run.start(confs={"spark.jars": other.jar}, python=other.python) as driver:
         driver.succeed()
     run.check()
