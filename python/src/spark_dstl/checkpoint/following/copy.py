@@ -32,7 +32,7 @@ class StateValue:
     partition: int | None
     """The partition that has the key; None without the key."""
     batch: int
-    """The newest batch that was applied to the local copy."""
+    """The newest batch that was applied to the key's part of the local copy."""
     age: timedelta | None
     """The time since that batch was committed, by the clocks of storage and of this machine."""
 

@@ -146,6 +146,8 @@ class Followed:
     ) -> StateValue:
         """Return the value of a key as of the newest batch that `changes` or `batches` has returned.
 
+        While another thread applies the next batch, the value can be of that one already: `batch` says of which it is.
+
         `key` is a dict of the key's columns, a tuple of their values, or the value of the only column; times and
         decimals may be texts. `operator`, `store` and `column_family` are those of `Selection`; name them if the query
         has several tables. The first call loads the local copy: a database in the Java process for each partition of

@@ -12,7 +12,7 @@ import org.apache.arrow.vector.VectorSchemaRoot
 import org.apache.arrow.vector.ipc.{ArrowStreamReader, ArrowStreamWriter}
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeProjection}
+import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.catalyst.expressions.codegen.GenerateUnsafeProjection
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
@@ -22,24 +22,27 @@ import org.apache.spark.sql.util.ArrowUtils
 import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnVector, ColumnarBatch}
 
 /**
- * Looks keys of one table of a copy up. Keys and values are Arrow streams of one row; they are returned in Base64, because py4j
- * decodes arrays byte by byte in Python.
+ * Looks keys of one table of a copy up, for any number of threads. Keys and values are Arrow streams of one row; they are
+ * returned in Base64, because py4j decodes arrays byte by byte in Python.
+ *
+ * A key that is found in the store where it is likely waits for that store alone. Any other waits for a batch that is being
+ * applied: only as of one batch in all stores it is in none.
  */
 private[sql] final class KeyLookup(copy: StateCopy, selection: StateSelection) {
   // Guarded by this; another when the copy was loaded again.
   private var prepared = Option.empty[PreparedLookup]
 
   /** The columns of a key: a stream without rows. */
-  def keys: String = synchronized(text(copy.reading((loaded, _) => prepare(loaded).keys)))
+  def keys: String = text(copy.reading(prepare(_).keys))
 
   /** The values of a key, with the batch and its partition: see `PreparedLookup`. */
-  def get(key: Array[Byte]): String = synchronized {
-    text(copy.reading((loaded, batch) => prepare(loaded).get(key, batch)))
-  }
+  def get(key: Array[Byte]): String = text(ArrowBytes.read(key) { asked =>
+    copy.now.flatMap(prepare(_).likely(asked)).getOrElse(copy.reading(prepare(_).anywhere(asked)))
+  })
 
   private def text(bytes: Array[Byte]): String = Base64.getEncoder.encodeToString(bytes)
 
-  private def prepare(loaded: LoadedCopy): PreparedLookup = prepared.filter(_.loaded eq loaded).getOrElse {
+  private def prepare(loaded: LoadedCopy): PreparedLookup = synchronized(prepared.filter(_.loaded eq loaded).getOrElse {
     val made = selection.of(loaded.tables) match {
       case Seq(table) => new PreparedLookup(loaded, table)
       case several => throw new IllegalArgumentException(
@@ -48,7 +51,7 @@ private[sql] final class KeyLookup(copy: StateCopy, selection: StateSelection) {
     }
     prepared = Some(made)
     made
-  }
+  })
 }
 
 private final class PreparedLookup(val loaded: LoadedCopy, table: StoredTable) {
@@ -60,13 +63,9 @@ private final class PreparedLookup(val loaded: LoadedCopy, table: StoredTable) {
   }
 
   // Where a key is if the operator distributes rows by all its columns.
-  private val likely: InternalRow => Int = {
+  private val partition: UnsafeProjection = {
     val columns = DataTypeUtils.toAttributes(table.family.keySchema)
-    val number = UnsafeProjection.create(
-      Seq(HashPartitioning(columns, table.partitions).partitionIdExpression),
-      columns
-    )
-    key => number(key).getInt(0)
+    UnsafeProjection.create(Seq(HashPartitioning(columns, table.partitions).partitionIdExpression), columns)
   }
 
   private val found: StructType = new StructType()
@@ -77,15 +76,29 @@ private final class PreparedLookup(val loaded: LoadedCopy, table: StoredTable) {
 
   val keys: Array[Byte] = ArrowBytes.write(StructType(attributes.map(of => StructField(of.name, of.dataType))), Nil)
 
-  def get(key: Array[Byte], batch: CopiedBatch): Array[Byte] = ArrowBytes.read(key) { asked =>
-    val wanted = unsafe(asked)
-    val first = likely(wanted)
-    val (partition, values) = (Iterator(first) ++ (0 until table.partitions).iterator.filter(_ != first))
-      .flatMap(loaded.store(table, _))
-      .map(store => (store.partition: Any, store.get(table, wanted)))
-      .find(_._2.nonEmpty).getOrElse((null, Nil))
-    val row = Array[Any](batch.number, batch.committedMicros, partition, table.cell(values))
-    ArrowBytes.write(found, Seq(new GenericInternalRow(row)))
+  /** The values of a key in the store where it is likely; none if it is not there. */
+  def likely(asked: InternalRow): Option[Array[Byte]] = {
+    val (key, first) = located(asked)
+    loaded.store(table, first).flatMap(_.get(table, key)).map(of => row(of.partition, of.values, of.at))
+  }
+
+  /** The values of a key in any store; null without the key. */
+  def anywhere(asked: InternalRow): Array[Byte] = {
+    val (key, _) = located(asked)
+    val stores = (0 until table.partitions).iterator.flatMap(loaded.store(table, _))
+    val of = stores.flatMap(_.get(table, key)).nextOption()
+    row(of.fold(null: Any)(_.partition), of.fold(Seq.empty[UnsafeRow])(_.values), loaded.batch)
+  }
+
+  // Projections have buffers.
+  private def located(asked: InternalRow): (UnsafeRow, Int) = synchronized {
+    val key = unsafe(asked).copy()
+    (key, partition(key).getInt(0))
+  }
+
+  private def row(partition: Any, values: Seq[UnsafeRow], at: CopiedBatch): Array[Byte] = {
+    val cells = Array[Any](at.number, at.committedMicros, partition, table.cell(values))
+    ArrowBytes.write(found, Seq(new GenericInternalRow(cells)))
   }
 }
 

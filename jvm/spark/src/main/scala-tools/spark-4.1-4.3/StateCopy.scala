@@ -28,19 +28,20 @@ private[tools] final case class CopiedBatch(number: Long, committed: Long) {
 
 /**
  * A local copy of the state: stores of Spark's provider, loaded as of one batch, to which the change records of each later batch
- * are applied. Nothing is committed. Reads see whole batches; any number of threads may read.
+ * are applied. Nothing is committed. Any number of threads may read: a key as of the batch that its store has, tables as of one
+ * batch in all stores.
  */
 private[sql] final class StateCopy private[tools] (selection: StateSelection) extends AutoCloseable {
-  // Held for reading by readers, for writing while a batch is applied: fair, so that readers do not keep a batch waiting.
+  // Held for reading by those who read several stores, for writing while a batch is applied: fair, so that readers do not
+  // keep a batch waiting.
   private val lock = new ReentrantReadWriteLock(true)
 
-  // Guarded by the lock.
-  private var loaded = Option.empty[LoadedCopy]
-  private var at = CopiedBatch(-1, -1)
+  // Changed under the lock.
+  @volatile private var loaded = Option.empty[LoadedCopy]
 
   /** Loads the state as of a batch, in place of the present one, which can be read meanwhile. */
   private[tools] def load(read: ReadBatch, all: Seq[StoredTable], committed: Long): Unit =
-    replace(Some(new LoadedCopy(read, all, selection)), CopiedBatch(read.batch, committed))
+    replace(Some(new LoadedCopy(read, all, selection, CopiedBatch(read.batch, committed))))
 
   /** Applies the batch after the present one. After an error the copy is empty, and has to be loaded again. */
   def apply(entry: FollowedEntry, batch: Long, committed: Long): Unit = {
@@ -48,20 +49,17 @@ private[sql] final class StateCopy private[tools] (selection: StateSelection) ex
     SQLConf.withExistingConf(copy.read.settings) {
       // Opening reads from storage.
       val changes = copy.opened(entry.changelogs)
-      try exclusively {
-          changes.foreach { case (store, records) => store.apply(records) }
-          at = CopiedBatch(batch, committed)
-        }
+      try exclusively(copy.apply(changes, CopiedBatch(batch, committed)))
       catch {
         case NonFatal(error) =>
           close()
           throw error
-      } finally changes.foreach(_._2.closeIfNeeded())
+      } finally changes.valuesIterator.foreach(_.closeIfNeeded())
     }
   }
 
   /** The tables: a line each, with the schemas of keys and values. */
-  def tables: String = reading { (copy, _) =>
+  def tables: String = reading { copy =>
     copy.tables.map(of => s"${of.line}\t${of.family.keySchema.toDDL}\t${of.family.valueSchema.toDDL}").mkString("\n")
   }
 
@@ -72,17 +70,20 @@ private[sql] final class StateCopy private[tools] (selection: StateSelection) ex
   def table(selection: StateSelection, port: Int, secret: String): SentCopy =
     new SentCopy(this, selection, port, secret)
 
-  override def close(): Unit = replace(None, CopiedBatch(-1, -1))
+  override def close(): Unit = replace(None)
 
   /** Reads as of one batch: the next is applied afterwards. */
-  private[tools] def reading[T](use: (LoadedCopy, CopiedBatch) => T): T = {
+  private[tools] def reading[T](use: LoadedCopy => T): T = {
     lock.readLock().lock()
-    try use(present, at)
+    try use(present)
     finally lock.readLock().unlock()
   }
 
+  /** The stores, to which a batch may be applied meanwhile; none if they are not loaded. They can be closed at any time. */
+  private[tools] def now: Option[LoadedCopy] = loaded
+
   private def present: LoadedCopy =
-    loaded.getOrElse(throw new IllegalStateException("the copy of the state is closed"))
+    loaded.getOrElse(throw StateCopy.closed())
 
   private def exclusively[T](change: => T): T = {
     lock.writeLock().lock()
@@ -90,18 +91,27 @@ private[sql] final class StateCopy private[tools] (selection: StateSelection) ex
     finally lock.writeLock().unlock()
   }
 
-  private def replace(by: Option[LoadedCopy], of: CopiedBatch): Unit = exclusively {
+  private def replace(by: Option[LoadedCopy]): Unit = exclusively {
     val before = loaded
     loaded = by
-    at = of
     before.foreach(_.close())
   }
 }
 
-/** The stores of a copy. */
-private[tools] final class LoadedCopy(val read: ReadBatch, all: Seq[StoredTable], selection: StateSelection)
-    extends AutoCloseable {
-  private val stores = mutable.Map.empty[(Int, String, Int), CopiedStore]
+private object StateCopy {
+  def closed(): Throwable = new IllegalStateException("the copy of the state is closed")
+}
+
+/** The stores of a copy, loaded as of the batch `began`. */
+private[tools] final class LoadedCopy(
+    val read: ReadBatch,
+    all: Seq[StoredTable],
+    selection: StateSelection,
+    began: CopiedBatch
+) extends AutoCloseable {
+  private val stores = mutable.LinkedHashMap.empty[(Int, String, Int), CopiedStore]
+  // None after a failure in the middle of a batch.
+  private var at = Option(began)
 
   /** The tables whose stores are copied. */
   val tables: Seq[StoredTable] = {
@@ -113,7 +123,7 @@ private[tools] final class LoadedCopy(val read: ReadBatch, all: Seq[StoredTable]
       for {
         families <- tables.groupBy(of => (of.operator, of.store)).values.toSeq
         partition <- selection.partitions(families.head)
-      } yield (use: CopiedStore => Unit) => use(new CopiedStore(read, families, partition))
+      } yield (use: CopiedStore => Unit) => use(new CopiedStore(read, families, partition, began))
     )(_.close()) { store =>
       stores((store.tables.head.operator, store.tables.head.shownStore, store.partition)) = store
     }
@@ -126,17 +136,34 @@ private[tools] final class LoadedCopy(val read: ReadBatch, all: Seq[StoredTable]
   def store(table: StoredTable, partition: Int): Option[CopiedStore] =
     stores.get((table.operator, table.shownStore, partition))
 
-  def opened(changelogs: Vector[SegmentKey]): Vector[(CopiedStore, StateStoreChangelogReader)] = for {
+  /** The batch that all stores have. Fails after a failure in the middle of a batch. */
+  def batch: CopiedBatch = at.getOrElse(throw StateCopy.closed())
+
+  def opened(changelogs: Vector[SegmentKey]): Map[CopiedStore, StateStoreChangelogReader] = (for {
     key <- changelogs
     store <- stores.get((key.operator.toInt, key.storeName, key.partition))
-  } yield store -> store.changes(key)
+  } yield store -> store.changes(key)).toMap
+
+  /** Applies a batch to one store after the other. */
+  def apply(changes: Map[CopiedStore, StateStoreChangelogReader], batch: CopiedBatch): Unit = {
+    at = None
+    stores.valuesIterator.foreach(store => store.apply(changes.get(store), batch))
+    at = Some(batch)
+  }
 
   override def close(): Unit = stores.valuesIterator.foreach(_.close())
 }
 
 /** One partition of a store, with changes that are never committed. */
-private[tools] final class CopiedStore(read: ReadBatch, val tables: Seq[StoredTable], val partition: Int)
-    extends AutoCloseable {
+private[tools] final class CopiedStore(
+    read: ReadBatch,
+    val tables: Seq[StoredTable],
+    val partition: Int,
+    began: CopiedBatch
+) extends AutoCloseable {
+  // Guarded by this. None after a failure in the middle of a batch, and of a closed store.
+  private var at = Option(began)
+
   private val reader = new OpenedReader(read, tables.head, partition)
   private val provider = reader.openedProvider.asInstanceOf[RocksDBStateStoreProvider]
   private val store = {
@@ -149,16 +176,19 @@ private[tools] final class CopiedStore(read: ReadBatch, val tables: Seq[StoredTa
   def changes(key: SegmentKey): StateStoreChangelogReader =
     store.dbInstance().fileManager.getChangelogReader(key.version, key.checkpointId)
 
-  /** Applies records as RocksDB's own replay does. */
-  def apply(records: StateStoreChangelogReader): Unit = synchronized {
+  /** Applies the records of a batch, if it has changed this store, as RocksDB's own replay does. */
+  def apply(records: Option[StateStoreChangelogReader], batch: CopiedBatch): Unit = synchronized {
+    at = None
     val database = store.dbInstance()
-    records.foreach { case (kind, key, value) =>
+    for (changes <- records; (kind, key, value) <- changes)
       ReplayShims.apply(database, tables.head.usesFamilies, kind, key, value)
-    }
+    at = Some(batch)
   }
 
-  /** The values of a key; none without the key. */
-  def get(table: StoredTable, key: UnsafeRow): Seq[UnsafeRow] = synchronized(table.valuesOf(store, key))
+  /** The values of a key, as of the batch that this store has; None without either. */
+  def get(table: StoredTable, key: UnsafeRow): Option[CopiedValues] = synchronized {
+    at.map(CopiedValues(partition, table.valuesOf(store, key), _)).filter(_.values.nonEmpty)
+  }
 
   /** Calls `use` with the rows of a table as Spark's reader returns them. */
   def rows(table: StoredTable, schema: StructType)(use: Iterator[InternalRow] => Unit): Unit = synchronized {
@@ -184,10 +214,14 @@ private[tools] final class CopiedStore(read: ReadBatch, val tables: Seq[StoredTa
   }
 
   override def close(): Unit = synchronized {
+    at = None
     try store.abort()
     finally provider.close()
   }
 }
+
+/** The values of a key, the partition that has them, and the batch as of which. */
+private[tools] final case class CopiedValues(partition: Int, values: Seq[UnsafeRow], at: CopiedBatch)
 
 /** The rows of a copied table, as `StateTools.state` sends those of storage. */
 private[tools] final class CopiedRows(copy: LoadedCopy, table: StoredTable) extends Rows {
@@ -202,8 +236,8 @@ private[sql] final class SentCopy(copy: StateCopy, selection: StateSelection, po
   @volatile private var at = CopiedBatch(-1, -1)
 
   val rows: SentRows = new SentRows(() =>
-    copy.reading { (loaded, batch) =>
-      at = batch
+    copy.reading { loaded =>
+      at = loaded.batch
       SQLConf.withExistingConf(loaded.read.settings) {
         selection.send(loaded.tables, port, secret)(new CopiedRows(loaded, _))
       }

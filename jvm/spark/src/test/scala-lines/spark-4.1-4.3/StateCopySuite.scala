@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.apache.spark.sql.execution.streaming.state.dstl.tools
+
+import java.nio.file.Files
+import java.util.Base64
+
+import scala.concurrent.{Await, Future}
+import scala.concurrent.ExecutionContext.Implicits.global
+import scala.concurrent.duration.DurationInt
+import scala.jdk.CollectionConverters._
+
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
+import org.apache.spark.sql.execution.streaming.state.dstl.{Patience, QuerySuite}
+import org.apache.spark.sql.types._
+
+/** What is read from a copy while a batch is applied to it. */
+class StateCopySuite extends QuerySuite with Patience {
+  import StateCopySuite._
+
+  private val keys = 0 until 20
+  private val all = new StateSelection(null, null, null, null, null)
+  private val key = new StructType().add("key", IntegerType)
+  private val value = new StructType().add("count", LongType)
+
+  private def lookUp(lookup: KeyLookup, of: Int): Future[Found] = Future {
+    val answer = lookup.get(ArrowBytes.write(key, Seq(new GenericInternalRow(Array[Any](of)))))
+    ArrowBytes.read(Base64.getDecoder.decode(answer)) { row =>
+      Found(row.getLong(0), row.getInt(2), row.getStruct(3, value.length).getLong(0))
+    }
+  }
+
+  private def now(found: Future[Found]): Found = Await.result(found, 60.seconds)
+
+  test("a lookup waits for the store of its key alone, and says of which batch the value is") {
+    val input = numbers()
+    val query = start(counts(input, keys.size), "counts")
+    for (_ <- 0 to 1) {
+      input.addData(keys)
+      query.processAllAvailable()
+    }
+    query.stop()
+    val metadata = Files.readAllLines(checkpoint.resolve("offsets/0")).get(1)
+    val follower = new StateFollower(checkpoint.toString, Map.empty[String, String].asJava)
+    val copy = follower.copy(all)
+    try {
+      follower.load(copy, new StateBatch(0, metadata), committed = -1)
+      val lookup = copy.lookup(all)
+      val before = keys.map(of => of -> now(lookUp(lookup, of))).toMap
+      assert(before.values.forall(of => of.batch == 0 && of.count == 1))
+      assert(before.values.map(_.partition).toSet == Set(0, 1, 2))
+      def in(partition: Int) = keys.find(before(_).partition == partition).get
+      val entry = follower.entry(1, Files.size(checkpoint.resolve("commits/1")))
+
+      val middle = copy.reading(of => of.store(of.tables.head, 1).get)
+      val (applied, waiting) = middle.synchronized {
+        val applied = Future(copy.apply(entry, 1, committed = -1))
+        eventually(assert(now(lookUp(lookup, in(0))) == Found(1, 0, 2)))
+        assert(now(lookUp(lookup, in(2))) == Found(0, 2, 1))
+        (applied, lookUp(lookup, in(1)))
+      }
+      Await.result(applied, 60.seconds)
+      assert(Set(Found(0, 1, 1), Found(1, 1, 2))(now(waiting)))
+      keys.foreach(of => assert(now(lookUp(lookup, of)) == Found(1, before(of).partition, 2)))
+    } finally {
+      copy.close()
+      follower.close()
+    }
+  }
+}
+
+private object StateCopySuite {
+  final case class Found(batch: Long, partition: Int, count: Long)
+}
