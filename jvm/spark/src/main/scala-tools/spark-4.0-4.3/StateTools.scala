@@ -96,7 +96,9 @@ private[sql] final class StateSelection(
     if (found.isEmpty)
       throw new IllegalArgumentException(
         if (tables.isEmpty)
-          "there is no metadata of an operator in state/: the query has no state, or files are missing"
+          // Spark 4.0 ignores metadata that it cannot read.
+          "there is no metadata of an operator in state/: the query has no state, or files are missing or damaged; " +
+            "`dstl verify` checks them"
         else s"there is no such state; there is: ${tables.mkString("; ")}"
       )
     found
