@@ -103,7 +103,7 @@ private[dstl] final class DstlRocksDB(
     // One at a time: a second snapshot would upload again what the first has not uploaded yet.
     isOverdue = materializes && schedule.isOverdue
     val isDue =
-      if (materializes) (schedule.isDue || materialization.isWantedAgain) && !materialization.isBusy
+      if (materializes) (schedule.isDue || materialization.isWantedAgain) && !isSnapshotUnderWay
       else loadedVersion + 1 - snapshotVersion >= made.conf.minDeltasForSnapshot
     val local = materialization.local
     try {
@@ -124,6 +124,8 @@ private[dstl] final class DstlRocksDB(
       isOverdue = false
     }
   }
+
+  override protected def isSnapshotUnderWay: Boolean = materialization.isBusy
 
   /** Whether the version that was just committed changed anything. */
   private def hasChanged: Boolean = {

@@ -37,6 +37,9 @@ private[store] trait RocksDBHooks extends RocksDB with TrackedState {
   /** Commits; `commit` is what Spark does, with a snapshot if its argument or Spark requires one. */
   protected def committing(commit: Boolean => Committed): Committed
 
+  /** Whether a snapshot is being uploaded: another one would be discarded. */
+  protected def isSnapshotUnderWay: Boolean
+
   /** Called before Spark creates a column family, unless it exists; a snapshot of the version must show it. */
   protected def beforeColumnFamily(name: String): Unit
 

@@ -9,7 +9,8 @@ private[store] trait LoadShims extends RocksDBHooks {
     loading(version, loadEmpty)(() => super.load(version, stateStoreCkptId, readOnly, loadEmpty))
 
   override def commit(forceSnapshot: Boolean): Committed =
-    committing(isSnapshotWanted => super.commit(forceSnapshot || isSnapshotWanted))
+    // Spark asks with each batch until the snapshot is uploaded.
+    committing(isSnapshotWanted => super.commit(isSnapshotWanted || forceSnapshot && !isSnapshotUnderWay))
 }
 
 /** Counts the changes of Spark's database. */

@@ -15,7 +15,7 @@ import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.execution.streaming.state.dstl._
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.EntryPoints
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.streaming.StreamingQuery
+import org.apache.spark.sql.streaming.{StreamingQuery, Trigger}
 
 /** Snapshots in the background: commit entries hold them, loads read them from there, and the log before them is deleted. */
 class MaterializationSuite extends QuerySuite with Patience {
@@ -294,6 +294,23 @@ class MaterializationSuite extends QuerySuite with Patience {
     spark.conf.set(option("materialize.interval"), "1s")
     counting()(_.feedUntilHeld(above = 0))
   }
+
+  if (SparkFacts.AsksForSnapshots)
+    test("a snapshot that Spark asks for is not taken again while it is under way") {
+      spark.conf.set(option("materialize.replayCost"), "0")
+      spark.conf.set(option("batch.persistDelay"), "1min")
+      spark.conf.set("spark.sql.shuffle.partitions", "1")
+      val input = Files.createDirectories(directory.resolve("input"))
+      // Spark asks a store that is five versions behind, after each further batch.
+      (1 to 10).foreach(number => Files.writeString(input.resolve(s"$number.txt"), s"$number"))
+      val counts = spark.readStream.option("maxFilesPerTrigger", 1).text(input.toString).groupBy("value").count()
+      val query = counts.writeStream.format("noop").outputMode("update").trigger(Trigger.AvailableNow())
+        .option("checkpointLocation", checkpoint.toString).start()
+      query.awaitTermination()
+      val flushed = query.recentProgress.flatMap(_.stateOperators)
+        .map(_.customMetrics.get("rocksdbTotalBytesWrittenByFlush").toLong).toSeq
+      assert(flushed.size == 10 && flushed.count(_ > 0) == 1, flushed)
+    }
 
   test("a store that is unloaded after each batch is snapshotted when its interval is over") {
     spark.conf.set("spark.sql.streaming.stateStore.unloadOnCommit", "true")

@@ -42,6 +42,9 @@ object SparkFacts {
   /** Whether stores can be unloaded after each batch, which uploads their snapshots first. */
   val UnloadsOnCommit: Boolean = since(4, 1)
 
+  /** Whether Spark asks stores whose snapshots are old to take one with the next commit. */
+  val AsksForSnapshots: Boolean = since(4, 2)
+
   /** Whether snapshots go to the log, not into Spark's files. */
   val LogsSnapshots: Boolean = since(4, 0)
 
