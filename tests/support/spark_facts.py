@@ -30,7 +30,7 @@ HAS_PROCESSORS_OF_ROWS = LINE >= (4, 1)
 # Whether Spark loads an older snapshot if the newest is unusable.
 REPAIRS_SNAPSHOTS = LINE >= (4, 2)
 # Whether Spark's readers fail on metadata of operators that they cannot read, instead of ignoring it.
-REPORTS_METADATA = LINE >= (4, 1)
+REPORTS_METADATA = LINE >= (4, 2)
 # Whether stores can be unloaded after each batch, which uploads their snapshots first.
 UNLOADS_ON_COMMIT = LINE >= (4, 1)
 # Whether the S3 connector creates objects conditionally, as since Hadoop 3.4.2.

@@ -96,7 +96,7 @@ private[sql] final class StateSelection(
     if (found.isEmpty)
       throw new IllegalArgumentException(
         if (tables.isEmpty)
-          // Spark 4.0 ignores metadata that it cannot read.
+          // Spark 4.0 and 4.1 ignore metadata that they cannot read.
           "there is no metadata of an operator in state/: the query has no state, or files are missing or damaged; " +
             "`dstl verify` checks them"
         else s"there is no such state; there is: ${tables.mkString("; ")}"
