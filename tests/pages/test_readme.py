@@ -33,7 +33,9 @@ def test_the_query_of_the_readme_runs_and_prints_its_metrics(tmp_path: Path) -> 
     environment = os.environ | {"PYSPARK_SUBMIT_ARGS": f"{submitted} pyspark-shell"}
     done = subprocess.run([sys.executable, str(program)], env=environment, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert "dstlSegments" in json.loads(done.stdout.splitlines()[-1])
+    printed = done.stdout.splitlines()[-1]
+    assert printed.startswith("{"), f"{done.stdout}\n{done.stderr}"
+    assert "dstlSegments" in json.loads(printed)
     checkpoint = tmp_path / "bucket" / "checkpoints" / "clicks"
     entry = (checkpoint / "commits" / "0").read_bytes().splitlines()
     assert b"run" in entry[2]
