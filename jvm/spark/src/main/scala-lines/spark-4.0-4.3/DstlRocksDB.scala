@@ -99,12 +99,12 @@ private[dstl] final class DstlRocksDB(
     removed
   }
 
-  override protected def committing(commit: Boolean => Committed): Committed = {
+  override protected def committing(isAsked: Boolean)(commit: Boolean => Committed): Committed = {
     // One at a time: a second snapshot would upload again what the first has not uploaded yet.
     isOverdue = materializes && schedule.isOverdue
     val isDue =
-      if (materializes) (schedule.isDue || materialization.isWantedAgain) && !isSnapshotUnderWay
-      else loadedVersion + 1 - snapshotVersion >= made.conf.minDeltasForSnapshot
+      if (materializes) (isAsked || schedule.isDue || materialization.isWantedAgain) && !materialization.isBusy
+      else isAsked || loadedVersion + 1 - snapshotVersion >= made.conf.minDeltasForSnapshot
     val local = materialization.local
     try {
       // Spark 4.0 releases the store within the commit; another attempt can change it afterwards.
@@ -124,8 +124,6 @@ private[dstl] final class DstlRocksDB(
       isOverdue = false
     }
   }
-
-  override protected def isSnapshotUnderWay: Boolean = materialization.isBusy
 
   /** Whether the version that was just committed changed anything. */
   private def hasChanged: Boolean = {

@@ -34,11 +34,11 @@ private[store] trait RocksDBHooks extends RocksDB with TrackedState {
   /** Loads a version; `load` is what Spark does. */
   protected def loading(version: Long, loadEmpty: Boolean)(load: () => RocksDB): RocksDB
 
-  /** Commits; `commit` is what Spark does, with a snapshot if its argument or Spark requires one. */
-  protected def committing(commit: Boolean => Committed): Committed
-
-  /** Whether a snapshot is being uploaded: another one would be discarded. */
-  protected def isSnapshotUnderWay: Boolean
+  /**
+   * Commits; `commit` is what Spark does, with a snapshot if its argument or Spark requires one. `isAsked` is whether Spark asks
+   * for one, which it does with each batch until one is uploaded.
+   */
+  protected def committing(isAsked: Boolean)(commit: Boolean => Committed): Committed
 
   /** Called before Spark creates a column family, unless it exists; a snapshot of the version must show it. */
   protected def beforeColumnFamily(name: String): Unit

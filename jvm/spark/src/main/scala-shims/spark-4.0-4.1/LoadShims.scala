@@ -17,7 +17,7 @@ private[store] trait LoadShims extends RocksDBHooks {
       super.load(version, stateStoreCkptId, readOnly)
     }
 
-  override def commit(): Committed = committing { isSnapshotWanted =>
+  override def commit(): Committed = committing(isAsked = false) { isSnapshotWanted =>
     if (isSnapshotWanted) LoadShims.forced.get(this).asInstanceOf[AtomicBoolean].set(true)
     super.commit()
   }

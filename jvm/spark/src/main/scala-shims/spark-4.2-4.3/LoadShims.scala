@@ -8,9 +8,7 @@ private[store] trait LoadShims extends RocksDBHooks {
   override def load(version: Long, stateStoreCkptId: Option[String], readOnly: Boolean, loadEmpty: Boolean): RocksDB =
     loading(version, loadEmpty)(() => super.load(version, stateStoreCkptId, readOnly, loadEmpty))
 
-  override def commit(forceSnapshot: Boolean): Committed =
-    // Spark asks with each batch until the snapshot is uploaded.
-    committing(isSnapshotWanted => super.commit(isSnapshotWanted || forceSnapshot && !isSnapshotUnderWay))
+  override def commit(forceSnapshot: Boolean): Committed = committing(forceSnapshot)(super.commit)
 }
 
 /** Counts the changes of Spark's database. */
