@@ -9,6 +9,7 @@ key in one partition: one store, which one processor reads.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import random
@@ -42,6 +43,7 @@ COMMANDS = (
     ("verify",),
     ("verify", "--deep"),
 )
+KEYS_AT_A_TIME = 100
 
 
 def write(root: Path, entries: int, stores: int) -> Path:
@@ -110,31 +112,38 @@ def read_state(checkpoint: Checkpoint, target: Path, rows: int) -> dict[str, flo
 
 
 def look_up(checkpoint: Checkpoint, rows: int, lookups: int) -> Iterator[tuple[str, dict[str, float]]]:
-    """Look random keys up one after the other, in this process and over Arrow Flight on a loopback address."""
+    """Look random keys up, in this process and over Arrow Flight on a loopback address: single keys, and several."""
     with closing(StateServer(checkpoint, "grpc://127.0.0.1:0")) as server:
 
-        def in_process(key: int) -> Any:
-            return server.followed.get(key).value["count"]
+        def in_process(keys: list[int]) -> list[Any]:
+            return [found.value["count"] for found in server.followed.get_many(keys)]
 
-        def over_flight(client: flight.FlightClient, key: int) -> Any:
-            ticket = flight.Ticket(json.dumps({"command": "get", "key": key}))
-            return client.do_get(ticket).read_all()["value"][0]["count"].as_py()
+        def over_flight(client: flight.FlightClient, keys: list[int]) -> list[Any]:
+            ticket = flight.Ticket(json.dumps({"command": "get", "keys": keys}))
+            return [value["count"] for value in client.do_get(ticket).read_all()["value"].to_pylist()]
 
         with flight.connect(f"grpc://127.0.0.1:{server.port}") as client:
             ways = (("in the process", in_process), ("over Arrow Flight", partial(over_flight, client)))
-            for name, look in ways:
-                for _ in range(lookups // 4):
-                    look(0)
+            # As many requests would take minutes.
+            numbers = ((1, lookups), (KEYS_AT_A_TIME, lookups // 10))
+            for (name, look), (at_a_time, requests) in itertools.product(ways, numbers):
+                chance = random.Random(0)
+                for _ in range(requests // 4):
+                    look([0] * at_a_time)
                 taken = []
                 before = time.process_time() + worked_seconds(checkpoint.gateway().pid)
-                for key in random.Random(0).choices(range(rows), k=lookups):
+                for _ in range(requests):
+                    keys = chance.choices(range(rows), k=at_a_time)
                     began = time.perf_counter()
-                    if look(key) != 1:
-                        raise RuntimeError(f"key {key} was not found")
+                    if look(keys) != [1] * at_a_time:
+                        raise RuntimeError(f"one of {keys} was not found")
                     taken.append(time.perf_counter() - began)
-                after = time.process_time() + worked_seconds(checkpoint.gateway().pid)
+                looked_up = at_a_time * requests
+                cpu = time.process_time() + worked_seconds(checkpoint.gateway().pid) - before
                 p50, p99 = (statistics.quantiles(taken, n=100)[at - 1] * 1000 for at in (50, 99))
-                yield name, {"rate": lookups / sum(taken), "perCpu": lookups / (after - before), "p50": p50, "p99": p99}
+                several = "" if at_a_time == 1 else f", {at_a_time} keys at a time"
+                figures = {"rate": looked_up / sum(taken), "perCpu": looked_up / cpu, "p50": p50, "p99": p99}
+                yield f"{name}{several}", figures
 
 
 @dataclass(frozen=True)

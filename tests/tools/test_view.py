@@ -108,6 +108,16 @@ def test_keys_are_looked_up_as_of_the_newest_followed_batch(spark: SparkSession,
             assert (found.value, found.batch) == (row["value"], 4)
         missing = followed.get({**row["key"], "key": "missing"})
         assert (missing.value, missing.partition, missing.batch) == (None, None, 4)
+        several = followed.table().to_pylist()
+        keys = [one["key"] for one in several]
+        answers = followed.get_many([*keys, {**row["key"], "key": "missing"}, keys[0]])
+        assert [one.value for one in answers] == [*(one["value"] for one in several), None, several[0]["value"]]
+        assert [one.partition for one in answers[:-2]] == [one["partition"] for one in several]
+        assert {one.batch for one in answers} == {4}
+        assert followed.get_many(()) == []
+        for single in ("missing", row["key"]):
+            with pytest.raises(spark_dstl.InvalidKey, match="get_many takes a list of keys"):
+                followed.get_many(single)
         for wrong in ({"key": "a"}, "a", ("a",), {**row["key"], "key": 1}, {**row["key"], "window": {"start": 1}}):
             with pytest.raises(spark_dstl.InvalidKey, match=r"window \(struct<.*, key \(string\)"):
                 followed.get(wrong)
@@ -167,6 +177,7 @@ def test_a_server_answers_until_it_is_terminated(spark: SparkSession, tmp_path: 
         for form in (as_text, list(as_text.values())):
             (found,) = ask("get", key=form).to_pylist()
             assert (found["value"], found["batch"]) == (scanned[0]["value"], 1)
+            assert ask("get", keys=[form, form]).to_pylist() == [found, found]
 
         changes = client.do_get(flight.Ticket(b'{"command": "changes", "after": 0}'), token)
         first = changes.read_chunk().data
@@ -184,6 +195,6 @@ def test_a_server_answers_until_it_is_terminated(spark: SparkSession, tmp_path: 
                 ask(**wrong)
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
             lines = answer.read().decode().splitlines()
-        assert {"dstl_serve_open_reads 1", 'dstl_serve_requests_total{command="get",outcome="done"} 2'} <= set(lines)
+        assert {"dstl_serve_open_reads 1", 'dstl_serve_requests_total{command="get",outcome="done"} 4'} <= set(lines)
         assert list((clicks.checkpoint / "dstl/epochs").glob("*.pin"))
     assert not list((clicks.checkpoint / "dstl/epochs").glob("*.pin"))

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from spark_dstl.checkpoint.following.copy import LocalCopy, one_key
+from spark_dstl.checkpoint.following.copy import LocalCopy, keys_in
 from spark_dstl.errors import InvalidKey, InvalidRequest, ResultTooLarge
 from spark_dstl.serving.metrics import Metrics
 from spark_dstl.serving.requests import MAX_BYTES, parse
@@ -44,7 +44,8 @@ ONE = pa.schema([("page", pa.string())])
     ],
 )
 def test_a_key_is_a_dict_a_tuple_or_the_only_value(key: Any, columns: pa.Schema, row: dict[str, Any]) -> None:
-    assert one_key(key, columns).to_pylist() == [row]
+    assert keys_in(columns, [key]).to_pylist() == [row]
+    assert keys_in(columns, [key, key]).to_pylist() == [row, row]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +64,13 @@ def test_a_key_is_a_dict_a_tuple_or_the_only_value(key: Any, columns: pa.Schema,
 )
 def test_another_key_is_refused_with_columns_and_types(key: Any, columns: pa.Schema) -> None:
     with pytest.raises(InvalidKey, match=r"Its columns are .*page \(\w+"):
-        one_key(key, columns)
+        keys_in(columns, [key])
+
+
+def test_the_error_names_the_first_wrong_key_of_several() -> None:
+    with pytest.raises(InvalidKey, match=r"^1 is not a key: .*Its columns are page \(string\)"):
+        keys_in(ONE, ["/", 1, 2])
+    assert keys_in(ONE, []).num_rows == 0
 
 
 class Copied:
@@ -114,7 +121,9 @@ def test_a_larger_table_is_refused(rows: int | None, size: int | None, why: str 
         ("[]", "has a command"),
         ('{"command": "drop"}', "Commands: get with key"),
         ('{"command": ["get"]}', "has a command"),
-        ('{"command": "get"}', "get has a key"),
+        ('{"command": "get"}', "get has a key, or else keys"),
+        ('{"command": "get", "key": 1, "keys": [2]}', "get has a key, or else keys"),
+        ('{"command": "get", "keys": "1"}', "keys of get is of the type list"),
         ('{"command": "scan", "key": 1}', "scan has no field key"),
         ('{"command": "scan", "partition": "1"}', "partition of scan is of the type int"),
         ('{"command": "scan", "partition": true}', "partition of scan is of the type int"),
@@ -130,6 +139,11 @@ def test_a_request_has_a_selection() -> None:
     request = parse(json.dumps({"command": "changes", "after": 3, "where": "key.page = '/'", "store": None}).encode())
     assert (request.get("after"), request.get("until"), request.selection.where) == (3, None, "key.page = '/'")
     assert request.selection.store is None
+
+
+def test_a_list_in_a_request_is_a_key_of_several_columns() -> None:
+    requests = [parse(json.dumps({"command": "get", **of}).encode()) for of in ({"key": [1, "a"]}, {"keys": [[1], 2]})]
+    assert [request.keys for request in requests] == [[(1, "a")], [(1,), 2]]
 
 
 def test_metrics_are_in_prometheus_text_form() -> None:

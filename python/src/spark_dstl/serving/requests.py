@@ -14,7 +14,7 @@ from spark_dstl.errors import InvalidRequest
 MAX_BYTES = 64 * 1024
 _SELECTION = {"operator": int, "store": str, "column_family": str, "partition": int, "where": str}
 _FIELDS: dict[str, dict[str, Any]] = {
-    "get": {"key": object, "operator": int, "store": str, "column_family": str},
+    "get": {"key": object, "keys": list, "operator": int, "store": str, "column_family": str},
     "scan": _SELECTION,
     "changes": {**_SELECTION, "after": int, "until": int, "waits": bool},
     "describe": {},
@@ -32,6 +32,12 @@ class Request:
     def get(self, name: str, otherwise: Any = None) -> Any:
         """Return a field, or another value without it."""
         return self.fields.get(name, otherwise)
+
+    @property
+    def keys(self) -> list[Any]:
+        """The keys that are looked up. In JSON a list has the values of a key's columns."""
+        keys = self.get("keys") if "keys" in self.fields else [self.get("key")]
+        return [tuple(key) if isinstance(key, list) else key for key in keys]
 
     @property
     def selection(self) -> Selection:
@@ -59,11 +65,6 @@ def parse(ticket: bytes) -> Request:
         # A bool is an int.
         if not isinstance(value, of) or (of is int and isinstance(value, bool)):
             raise InvalidRequest(f"{name} of {command} is of the type {of.__name__}, and not {json.dumps(value)}")
-    if command == "get" and "key" not in given:
-        raise InvalidRequest(f"get has a key. {_HELP}")
+    if command == "get" and ("key" in given) == ("keys" in given):
+        raise InvalidRequest(f"get has a key, or else keys. {_HELP}")
     return Request(command, given)
-
-
-def key_of(value: Any) -> Any:
-    """Return a key from JSON, where a list has the values of its columns."""
-    return tuple(value) if isinstance(value, list) else value

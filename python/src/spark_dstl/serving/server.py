@@ -20,7 +20,7 @@ from spark_dstl.checkpoint.following.changes import ChangedBatch
 from spark_dstl.errors import DstlError, HistoryChanged, InvalidKey, InvalidRequest, ResultTooLarge, UnreadableState
 from spark_dstl.serving.metrics import Metrics
 from spark_dstl.serving.reads import OpenReads
-from spark_dstl.serving.requests import Request, key_of, parse
+from spark_dstl.serving.requests import Request, parse
 
 # How long clients may read on when the server ends.
 _SHUTDOWN = timedelta(seconds=5)
@@ -109,8 +109,7 @@ class StateServer(flight.FlightServerBase):  # type: ignore[misc]
             if command == "scan":
                 return self._scan(request)
             table = self._table(request)
-            if command != "get":
-                self.metrics.sent(command, table.num_rows)
+            self.metrics.sent(command, table.num_rows)
             return flight.RecordBatchStream(table)
         except _CLIENT_ERRORS as error:
             outcome = type(error).__name__
@@ -126,13 +125,9 @@ class StateServer(flight.FlightServerBase):  # type: ignore[misc]
     def _table(self, request: Request) -> pa.Table:
         if request.command == "describe":
             return pa.Table.from_pylist(self.followed.tables())
-        row = self.followed.local_copy().row(
-            key_of(request.get("key")),
-            request.get("operator", 0),
-            request.get("store", "default"),
-            request.get("column_family"),
+        return self.followed.local_copy().found(
+            request.keys, request.get("operator", 0), request.get("store", "default"), request.get("column_family")
         )
-        return pa.Table.from_batches([row])
 
     def _scan(self, request: Request) -> flight.FlightDataStream:
         """Return the rows; the read is open until the client has taken them."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -83,21 +83,23 @@ class LocalCopy:
             for line in lines
         ]
 
-    def get(self, key: Any, operator: int | None, store: str, column_family: str | None) -> StateValue:
-        """Look a key up."""
-        row = self.row(key, operator, store, column_family).to_pylist()[0]
-        return StateValue(row["value"], row["partition"], row["batch"], age_of(row["committed_at"]))
+    def get(self, keys: Sequence[Any], operator: int | None, store: str, column_family: str | None) -> list[StateValue]:
+        """Look keys up: several as of one batch."""
+        return [
+            StateValue(row["value"], row["partition"], row["batch"], age_of(row["committed_at"]))
+            for row in self.found(keys, operator, store, column_family).to_pylist()
+        ]
 
-    def row(self, key: Any, operator: int | None, store: str, column_family: str | None) -> pyarrow.RecordBatch:
-        """Look a key up, and return a row: batch, committed_at, partition, value."""
+    def found(self, keys: Sequence[Any], operator: int | None, store: str, column_family: str | None) -> pyarrow.Table:
+        """Look keys up, and return a row for each, in their order: batch, committed_at, partition, value."""
         arrow = needed("pyarrow", PURPOSE)
         java, columns = self._lookup(operator, store, column_family)
         sink = arrow.BufferOutputStream()
         with arrow.ipc.new_stream(sink, columns) as stream:
-            stream.write_batch(one_key(key, columns))
+            stream.write_batch(keys_in(columns, keys))
         with self._reader.java_errors():
             found = java.get(sink.getvalue().to_pybytes())
-        return arrow.ipc.open_stream(b64decode(found)).read_next_batch()
+        return arrow.ipc.open_stream(b64decode(found)).read_all()
 
     def table(
         self, wanted: Selection | None, max_rows: int | None = None, max_bytes: int | None = None
@@ -139,15 +141,19 @@ class LocalCopy:
         return found
 
 
-def one_key(key: Any, columns: Any) -> Any:
-    """Return a key as a record batch of these columns. Raises `InvalidKey`, which names them."""
+def keys_in(columns: Any, keys: Sequence[Any]) -> Any:
+    """Return keys as a record batch of these columns. Raises `InvalidKey`, which names the columns and a wrong key."""
     arrow = needed("pyarrow", PURPOSE)
     struct = arrow.struct(list(columns))
     try:
-        return arrow.RecordBatch.from_struct_array(arrow.array([_typed(_named(key, columns), struct)], struct))
+        typed = [_typed(_named(key, columns), struct) for key in keys]
+        return arrow.RecordBatch.from_struct_array(arrow.array(typed, struct))
     except (arrow.ArrowException, TypeError, ValueError, OverflowError) as error:
+        if len(keys) > 1:
+            for key in keys:
+                keys_in(columns, [key])
         expected = ", ".join(f"{field.name} ({field.type})" for field in columns)
-        raise InvalidKey(f"{key!r} is not a key: {error}. Its columns are {expected}") from error
+        raise InvalidKey(f"{keys[0]!r} is not a key: {error}. Its columns are {expected}") from error
 
 
 def _named(key: Any, columns: Any) -> Mapping[str, Any]:

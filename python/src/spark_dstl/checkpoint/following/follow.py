@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from datetime import datetime, timedelta
 from types import TracebackType
@@ -32,6 +32,7 @@ from spark_dstl.errors import (
     DstlError,
     FellBehind,
     HistoryChanged,
+    InvalidKey,
     JvmFailed,
     UnreadableState,
     UnreadableStorage,
@@ -156,7 +157,19 @@ class Followed:
         Raises `InvalidKey` if the key has other columns or types, `UnreadableState` if there is no such table, and
         `CheckpointNotFound` if no batch was followed yet.
         """
-        return self.local_copy().get(key, operator, store, column_family)
+        return self.local_copy().get([key], operator, store, column_family)[0]
+
+    def get_many(
+        self, keys: Iterable[Any], operator: int | None = 0, store: str = "default", column_family: str | None = None
+    ) -> list[StateValue]:
+        """Return the values of `keys` of one table, in their order and all as of one batch.
+
+        Each takes a fraction of the time that it takes with `get`, which is mostly the way to the Java process and
+        back. `operator`, `store`, `column_family` and errors are those of `get`; the error names the first wrong key.
+        """
+        if isinstance(keys, str | bytes | Mapping):
+            raise InvalidKey(f"get_many takes a list of keys, and {keys!r} is a single one")
+        return self.local_copy().get(list(keys), operator, store, column_family)
 
     def table(
         self, selection: Selection | None = None, max_rows: int | None = None, max_bytes: int | None = None

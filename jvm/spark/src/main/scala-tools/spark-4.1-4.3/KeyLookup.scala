@@ -22,11 +22,11 @@ import org.apache.spark.sql.util.ArrowUtils
 import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnVector, ColumnarBatch}
 
 /**
- * Looks keys of one table of a copy up, for any number of threads. Keys and values are Arrow streams of one row; they are
- * returned in Base64, because py4j decodes arrays byte by byte in Python.
+ * Looks keys of one table of a copy up, for any number of threads. Keys and values are Arrow streams of a row for each key;
+ * they are returned in Base64, because py4j decodes arrays byte by byte in Python.
  *
- * A key that is found in the store where it is likely waits for that store alone. Any other waits for a batch that is being
- * applied: only as of one batch in all stores it is in none.
+ * A single key that is found in the store where it is likely waits for that store alone. Any other waits for a batch that is
+ * being applied: only as of one batch in all stores it is in none. Several keys are looked up as of one batch.
  */
 private[sql] final class KeyLookup(copy: StateCopy, selection: StateSelection) {
   // Guarded by this; another when the copy was loaded again.
@@ -35,9 +35,10 @@ private[sql] final class KeyLookup(copy: StateCopy, selection: StateSelection) {
   /** The columns of a key: a stream without rows. */
   def keys: String = text(copy.reading(prepare(_).keys))
 
-  /** The values of a key, with the batch and its partition: see `PreparedLookup`. */
-  def get(key: Array[Byte]): String = text(ArrowBytes.read(key) { asked =>
-    copy.now.flatMap(prepare(_).likely(asked)).getOrElse(copy.reading(prepare(_).anywhere(asked)))
+  /** The values of keys, each with the batch and its partition: see `PreparedLookup`. */
+  def get(keys: Array[Byte]): String = text(ArrowBytes.read(keys) { asked =>
+    val single = if (asked.numRows == 1) copy.now.flatMap(prepare(_).likely(asked.getRow(0))) else None
+    single.getOrElse(copy.reading(prepare(_).anywhere(asked)))
   })
 
   private def text(bytes: Array[Byte]): String = Base64.getEncoder.encodeToString(bytes)
@@ -79,16 +80,20 @@ private final class PreparedLookup(val loaded: LoadedCopy, table: StoredTable) {
   /** The values of a key in the store where it is likely; none if it is not there. */
   def likely(asked: InternalRow): Option[Array[Byte]] = {
     val (key, first) = located(asked)
-    loaded.store(table, first).flatMap(_.get(table, key)).map(of => row(of.partition, of.values, of.at))
+    valuesIn(key, Iterator(first)).map(of => ArrowBytes.write(found, Seq(row(Some(of), of.at))))
   }
 
-  /** The values of a key in any store; null without the key. */
-  def anywhere(asked: InternalRow): Array[Byte] = {
-    val (key, _) = located(asked)
-    val stores = (0 until table.partitions).iterator.flatMap(loaded.store(table, _))
-    val of = stores.flatMap(_.get(table, key)).nextOption()
-    row(of.fold(null: Any)(_.partition), of.fold(Seq.empty[UnsafeRow])(_.values), loaded.batch)
+  /** The values of keys in any store; null without the key. */
+  def anywhere(asked: ColumnarBatch): Array[Byte] = {
+    val rows = (0 until asked.numRows).map { of =>
+      val (key, first) = located(asked.getRow(of))
+      row(valuesIn(key, Iterator(first) ++ (0 until table.partitions).iterator.filter(_ != first)), loaded.batch)
+    }
+    ArrowBytes.write(found, rows)
   }
+
+  private def valuesIn(key: UnsafeRow, partitions: Iterator[Int]): Option[CopiedValues] =
+    partitions.flatMap(loaded.store(table, _)).flatMap(_.get(table, key)).nextOption()
 
   // Projections have buffers.
   private def located(asked: InternalRow): (UnsafeRow, Int) = synchronized {
@@ -96,9 +101,9 @@ private final class PreparedLookup(val loaded: LoadedCopy, table: StoredTable) {
     (key, partition(key).getInt(0))
   }
 
-  private def row(partition: Any, values: Seq[UnsafeRow], at: CopiedBatch): Array[Byte] = {
-    val cells = Array[Any](at.number, at.committedMicros, partition, table.cell(values))
-    ArrowBytes.write(found, Seq(new GenericInternalRow(cells)))
+  private def row(of: Option[CopiedValues], at: CopiedBatch): InternalRow = {
+    val values = table.cell(of.fold(Seq.empty[UnsafeRow])(_.values))
+    new GenericInternalRow(Array[Any](at.number, at.committedMicros, of.fold(null: Any)(_.partition), values))
   }
 }
 
@@ -120,12 +125,12 @@ private[tools] object ArrowBytes {
     bytes.toByteArray
   }.get
 
-  /** Calls `use` with the only row. */
-  def read[T](bytes: Array[Byte])(use: InternalRow => T): T = Using.Manager { closed =>
+  /** Calls `use` with the only batch of rows. */
+  def read[T](bytes: Array[Byte])(use: ColumnarBatch => T): T = Using.Manager { closed =>
     val allocator = closed(ArrowUtils.rootAllocator.newChildAllocator("dstl", 0, Long.MaxValue))
     val stream = closed(new ArrowStreamReader(new ByteArrayInputStream(bytes), allocator))
     if (!stream.loadNextBatch()) throw new IllegalArgumentException("a key is missing")
     val columns = stream.getVectorSchemaRoot.getFieldVectors.asScala.map(new ArrowColumnVector(_): ColumnVector)
-    use(new ColumnarBatch(columns.toArray, 1).getRow(0))
+    use(new ColumnarBatch(columns.toArray, stream.getVectorSchemaRoot.getRowCount))
   }.get
 }

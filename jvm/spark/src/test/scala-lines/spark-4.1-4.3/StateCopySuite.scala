@@ -3,6 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl.tools
 
 import java.nio.file.Files
 import java.util.Base64
+import java.util.concurrent.FutureTask
 
 import scala.concurrent.{Await, Future}
 import scala.concurrent.ExecutionContext.Implicits.global
@@ -22,16 +23,21 @@ class StateCopySuite extends QuerySuite with Patience {
   private val key = new StructType().add("key", IntegerType)
   private val value = new StructType().add("count", LongType)
 
-  private def lookUp(lookup: KeyLookup, of: Int): Future[Found] = Future {
-    val answer = lookup.get(ArrowBytes.write(key, Seq(new GenericInternalRow(Array[Any](of)))))
-    ArrowBytes.read(Base64.getDecoder.decode(answer)) { row =>
-      Found(row.getLong(0), row.getInt(2), row.getStruct(3, value.length).getLong(0))
+  private def found(lookup: KeyLookup, of: Int*): Seq[Found] = {
+    val answer = lookup.get(ArrowBytes.write(key, of.map(one => new GenericInternalRow(Array[Any](one)))))
+    ArrowBytes.read(Base64.getDecoder.decode(answer)) { rows =>
+      (0 until rows.numRows).map { of =>
+        val row = rows.getRow(of)
+        Found(row.getLong(0), row.getInt(2), row.getStruct(3, value.length).getLong(0))
+      }
     }
   }
 
+  private def lookUp(lookup: KeyLookup, of: Int): Future[Found] = Future(found(lookup, of).head)
+
   private def now(found: Future[Found]): Found = Await.result(found, 60.seconds)
 
-  test("a lookup waits for the store of its key alone, and says of which batch the value is") {
+  test("a lookup of one key waits for its store alone, that of several for the batch; each value has its batch") {
     val input = numbers()
     val query = start(counts(input, keys.size), "counts")
     for (_ <- 0 to 1) {
@@ -52,14 +58,19 @@ class StateCopySuite extends QuerySuite with Patience {
       val entry = follower.entry(1, Files.size(checkpoint.resolve("commits/1")))
 
       val middle = copy.reading(of => of.store(of.tables.head, 1).get)
+      val several = new FutureTask(() => found(lookup, in(0), in(2)))
       val (applied, waiting) = middle.synchronized {
         val applied = Future(copy.apply(entry, 1, committed = -1))
         eventually(assert(now(lookUp(lookup, in(0))) == Found(1, 0, 2)))
         assert(now(lookUp(lookup, in(2))) == Found(0, 2, 1))
+        val thread = new Thread(several)
+        thread.start()
+        eventually(assert(thread.getState == Thread.State.WAITING))
         (applied, lookUp(lookup, in(1)))
       }
       Await.result(applied, 60.seconds)
       assert(Set(Found(0, 1, 1), Found(1, 1, 2))(now(waiting)))
+      assert(several.get() == Seq(Found(1, 0, 2), Found(1, 2, 2)))
       keys.foreach(of => assert(now(lookUp(lookup, of)) == Found(1, before(of).partition, 2)))
     } finally {
       copy.close()
