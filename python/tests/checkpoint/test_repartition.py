@@ -102,6 +102,16 @@ def test_other_providers_and_operators_are_refused(plain: Plain) -> None:
     assert "Convert the checkpoint first: dstl convert" in refusal(plain)
 
 
+def test_damaged_metadata_of_an_operator_is_found_before_anything_is_written(plain: Plain) -> None:
+    described = (plain.root / "state/0/_metadata/metadata").read_text()
+    for batch in (0, 2):
+        plain.put(f"state/0/_metadata/v2/{batch}", described.replace("v1", "v2"))
+    assert planned(plain).exit_code == 0
+    for damaged in ("", "v2\n{}", described[:-9], described.replace("stateStoreInfo", "stateStoreInf_")):
+        plain.put("state/0/_metadata/v2/2", damaged)
+        assert "state/0/_metadata/v2/2 is missing or damaged: restore it" in refusal(plain)
+
+
 def test_state_in_one_partition_is_refused(plain: Plain) -> None:
     plain.operator(0, "stateStoreSave", key="")
     assert "an aggregation without keys, or a limit" in refusal(plain)

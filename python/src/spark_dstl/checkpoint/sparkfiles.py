@@ -11,7 +11,7 @@ from spark_dstl.checkpoint.storage import Storage
 from spark_dstl.errors import CheckpointNotFound
 
 MAX_METADATA = 64 * 1024
-_MAX_OPERATOR = 16 * 1024 * 1024
+MAX_OPERATOR = 16 * 1024 * 1024
 MAX_OFFSETS = 64 * 1024 * 1024
 _MAX_CLAIM = 4096
 # A number of partitions is read from a file; Spark writes no larger one.
@@ -87,7 +87,7 @@ def operators(storage: Storage, partitions: int | None = None) -> list[Operator]
         later = sorted((batch for batch in batches if batch is not None), reverse=True)
         # The newest description counts.
         for name in (*(f"{below}/v2/{batch}" for batch in later), f"{below}/metadata"):
-            operator = _operator(storage.read(name, _MAX_OPERATOR), number)
+            operator = _operator(storage.read(name, MAX_OPERATOR), number)
             if operator is not None:
                 found.append(_with_its_partitions(storage, operator, partitions))
                 break
@@ -209,7 +209,7 @@ def _with_its_partitions(storage: Storage, operator: Operator, partitions: int |
 
 
 def _has_no_key(storage: Storage, operator: Operator) -> bool:
-    content = storage.read(f"state/{operator.id}/0/_metadata/schema", _MAX_OPERATOR) or b""
+    content = storage.read(f"state/{operator.id}/0/_metadata/schema", MAX_OPERATOR) or b""
     # The file has two schemas as JSON, first that of the key.
     _, _, fields = content.partition(b'"fields":[')
     return fields.startswith(b"]")

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spark_dstl.checkpoint import rows, sparkfiles
@@ -12,7 +14,7 @@ from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.format.names import Store
 from spark_dstl.checkpoint.reading import LoadedEntry, read_entry
 from spark_dstl.checkpoint.repartition.entries import Note, is_lock, note_in
-from spark_dstl.checkpoint.sparkfiles import MAX_OFFSETS, MAX_PARTITIONS, OURS, PROVIDER, STOCKS, Operator
+from spark_dstl.checkpoint.sparkfiles import MAX_OFFSETS, MAX_OPERATOR, MAX_PARTITIONS, OURS, PROVIDER, STOCKS, Operator
 from spark_dstl.checkpoint.survey import entries_of, numbered
 from spark_dstl.errors import CannotRepartition
 
@@ -23,13 +25,15 @@ class Plan:
 
     `unfinished` is the note of a repartition whose commit entry exists and whose other entry is missing: that batch is
     then not the newest one here, because a start needs both. `needs_lock` says whether only a lock keeps a query from
-    what is written before the commit entry.
+    what is written before the commit entry. `metadata` has the contents of the operators' metadata of the new batch, by
+    name: read before anything is decided, because metadata that cannot be read is a reason not to begin.
     """
 
     batch: int
     offsets: Offsets
     commit: LoadedEntry
     operators: list[Operator]
+    metadata: dict[str, bytes]
     before: int
     unfinished: Note | None
     needs_lock: bool
@@ -80,8 +84,10 @@ def find_plan(checkpoint: CheckpointAccess, partitions: int) -> Plan:
     if before == partitions:
         raise CannotRepartition(f"{path} has {partitions} partitions already")
     operators = _operators(checkpoint, before)
+    metadata = dict(_metadata(checkpoint, operators, committed, partitions))
     # Above a log, plain snapshots are only of batches whose commit entry has none.
-    return Plan(committed, offsets, commit, operators, before, unfinished, provider != OURS or not commit.segments)
+    needs_lock = provider != OURS or not commit.segments
+    return Plan(committed, offsets, commit, operators, metadata, before, unfinished, needs_lock)
 
 
 def _entry(checkpoint: CheckpointAccess, batch: int) -> LoadedEntry:
@@ -119,6 +125,30 @@ def _operators(checkpoint: CheckpointAccess, partitions: int) -> list[Operator]:
             f"all state of {path} is in one partition, whatever their number: an aggregation without keys, or a limit"
         )
     return [known[operator] for operator in there]
+
+
+def _metadata(
+    checkpoint: CheckpointAccess, operators: list[Operator], batch: int, partitions: int
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the metadata of operators of which Spark keeps it by batch, unless it exists; a start writes its own."""
+    storage = checkpoint.storage
+    for operator in operators:
+        directory = f"state/{operator.id}/_metadata/v2"
+        newest = max(numbered(storage.objects(directory)), default=None)
+        if newest is None or newest > batch:
+            continue
+        content = storage.read(f"{directory}/{newest}", MAX_OPERATOR) or b""
+        if sparkfiles.schemas(content, operator.id) is None:
+            raise CannotRepartition(
+                f"{storage.shown(f'{directory}/{newest}')} is missing or damaged: restore it, or go back with dstl "
+                "rollback; dstl verify checks all metadata"
+            )
+        version, _, line = content.partition(b"\n")
+        metadata = json.loads(line)
+        for store in metadata["stateStoreInfo"]:
+            store["numPartitions"] = partitions
+        text = json.dumps(metadata, separators=(",", ":")).encode()
+        yield f"{directory}/{batch + 1}", version + b"\n" + text
 
 
 # The operators whose state Spark 4.2 can distribute by its keys.

@@ -3,20 +3,17 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.convert.stores import NamedStores, refuse_old_spark
 from spark_dstl.checkpoint.repartition.entries import commit_of, lock_of, offsets_of
 from spark_dstl.checkpoint.repartition.plan import Plan, find_plan, state_bytes
 from spark_dstl.checkpoint.repartition.stores import StoreRepartition
-from spark_dstl.checkpoint.survey import numbered
 from spark_dstl.errors import CannotRepartition, QuerySeemsToRun
 
 if TYPE_CHECKING:
@@ -84,7 +81,8 @@ def repartition(
     else:
         offsets = plan.unfinished.offsets
     _put(checkpoint, f"offsets/{plan.batch + 1}", offsets)
-    _write_metadata(checkpoint, plan, partitions)
+    for name, content in plan.metadata.items():
+        _put(checkpoint, name, content)
     checkpoint.look_again()
     return replace(planned, stores=stores, is_applied=True)
 
@@ -114,20 +112,3 @@ def _put(checkpoint: CheckpointAccess, name: str, content: bytes) -> None:
     directory, _, last = name.rpartition("/")
     checkpoint.storage.delete(f"{directory}/.{last}.crc")
     checkpoint.storage.create(name, content)
-
-
-def _write_metadata(checkpoint: CheckpointAccess, plan: Plan, partitions: int) -> None:
-    """Write the metadata of operators of which Spark keeps it by batch; a start writes its own."""
-    storage = checkpoint.storage
-    for operator in plan.operators:
-        directory = f"state/{operator.id}/_metadata/v2"
-        newest = max(numbered(storage.objects(directory)), default=None)
-        if newest is None or newest > plan.batch:
-            continue
-        content = storage.read(f"{directory}/{newest}", sparkfiles.MAX_OFFSETS) or b""
-        version, _, line = content.partition(b"\n")
-        metadata = sparkfiles.json_object(line) or {}
-        for store in metadata.get("stateStoreInfo") or ():
-            store["numPartitions"] = partitions
-        text = json.dumps(metadata, separators=(",", ":")).encode()
-        _put(checkpoint, f"{directory}/{plan.batch + 1}", version + b"\n" + text)
