@@ -8,12 +8,10 @@ Prints tables, and leaves `results.json`, the tables as `figures.md` and charts 
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
-from types import FrameType
 
 from compare import Compare
 from driver import Driver
@@ -24,7 +22,7 @@ from recovery import Recovery
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from runner import WORK, BenchFailed, Benchmark, Measurement, Result, save, saved
+from runner import WORK, BenchFailed, Benchmark, Measurement, Result, save, saved, unwind_on_sigterm
 
 BENCHMARKS: dict[str, Benchmark] = {
     "compare": Compare(),
@@ -121,11 +119,6 @@ def main(arguments: list[str]) -> int:
     return 1 if failures else 0
 
 
-def terminated(number: int, _: FrameType | None) -> None:
-    """Let SIGTERM unwind the stack: the measured process is stopped and its files are removed."""
-    sys.exit(128 + number)
-
-
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, terminated)
+    unwind_on_sigterm()
     sys.exit(main(sys.argv[1:]))

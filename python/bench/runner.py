@@ -8,11 +8,13 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pyspark
@@ -195,6 +197,15 @@ def command(spec: Path, directory: Path, memory: str, master: str | None = None,
     options["--jars"] = ",".join(jars[:2])
     pairs = [*options.items(), *(("--conf", f"{key}={value}") for key, value in confs.items())]
     return [submit, *(word for pair in pairs for word in pair), jars[2], str(spec)]
+
+
+def unwind_on_sigterm() -> None:
+    """Let SIGTERM unwind the stack, as Ctrl-C does: measured processes are stopped and their files are removed."""
+
+    def terminated(number: int, _: FrameType | None) -> None:
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, terminated)
 
 
 @contextmanager

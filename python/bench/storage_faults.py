@@ -12,6 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from runner import unwind_on_sigterm
 from storage_figures import CONTENDERS, WHEN, Figures, cell
 
 from cases import Case, Outcome, all_cases, place_of, play
@@ -64,4 +65,5 @@ def on_an_hdfs(case: HdfsCase, work: Path, stock: bool) -> Outcome:
 
 
 if __name__ == "__main__":
+    unwind_on_sigterm()
     main()

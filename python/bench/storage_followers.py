@@ -26,6 +26,7 @@ from typing import Any
 
 from pyarrow import flight
 from rich.progress import Progress
+from runner import unwind_on_sigterm
 
 from followers import CURSOR, batches, command, file_of, is_as_sent, start_follower
 from harness import Run
@@ -199,4 +200,5 @@ def of_100(seconds: Sequence[float]) -> str:
 
 
 if __name__ == "__main__":
+    unwind_on_sigterm()
     main()

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.progress import track
+from runner import unwind_on_sigterm
 from storage_figures import REQUESTS, write
 
 from counting import by_batch, by_operation
@@ -139,4 +140,5 @@ def price(operation: str) -> float:
 
 
 if __name__ == "__main__":
+    unwind_on_sigterm()
     main()
