@@ -30,23 +30,33 @@ private[sql] final class StateTools(root: String, settings: JavaMap[String, Stri
 
   /** Sends the state as of a batch. */
   def state(batch: StateBatch, selection: StateSelection, port: Int, secret: String): SentRows =
-    send(batch, selection, port, secret)(new SparkRows(read(batch), _, changes = false))
+    send(batch, selection, port, secret) {
+      val found = read(batch)
+      new SparkRows(found, _, changes = false)
+    }
 
   /** Sends the change records of a batch; Spark's reader has none of timers. */
   def changes(batch: StateBatch, selection: StateSelection, port: Int, secret: String): SentRows =
-    send(batch, selection, port, secret, !_.isTimers)(new SparkRows(read(batch), _, changes = true))
+    send(batch, selection, port, secret, !_.isTimers) {
+      val found = read(batch)
+      new SparkRows(found, _, changes = true)
+    }
 
   /** Sends the rows in which the states as of two batches differ. */
   def diff(from: StateBatch, to: StateBatch, selection: StateSelection, port: Int, secret: String): SentRows =
-    send(to, selection, port, secret)(new DifferentRows(read(from), read(to), _))
+    send(to, selection, port, secret) {
+      val (before, after) = (read(from), read(to))
+      new DifferentRows(before, after, _)
+    }
 
+  /** `rowsOf` is evaluated once: the tables share what a [[ReadBatch]] has read of the log. */
   private def send(
       batch: StateBatch,
       selection: StateSelection,
       port: Int,
       secret: String,
       isReadable: StoredTable => Boolean = _ => true
-  )(rowsOf: StoredTable => Rows): SentRows = new SentRows(() =>
+  )(rowsOf: => StoredTable => Rows): SentRows = new SentRows(() =>
     SQLConf.withExistingConf(chosen.reading(batch)) {
       val all = StoredTable.all(place, batch.number, chosen.hadoopWith(chosen.reading(batch)))
       selection.send(all.filter(isReadable), port, secret)(rowsOf)

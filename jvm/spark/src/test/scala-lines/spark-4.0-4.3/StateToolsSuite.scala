@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.apache.spark.sql.execution.streaming.state.dstl.tools
+
+import java.net.{InetAddress, ServerSocket}
+import java.nio.file.Files
+
+import scala.concurrent.{Await, Future}
+import scala.concurrent.ExecutionContext.Implicits.global
+import scala.concurrent.duration.DurationInt
+import scala.jdk.CollectionConverters._
+import scala.util.Using
+
+import sparkdstl.testing.{CountingFileSystem, Operation}
+
+import org.apache.spark.sql.execution.streaming.state.dstl.QuerySuite
+import org.apache.spark.sql.streaming.OutputMode
+
+/** The requests of programs that read a checkpoint's state. */
+class StateToolsSuite extends QuerySuite {
+  private val storage = "spark.hadoop." + CountingFileSystem.entry._1 -> CountingFileSystem.entry._2
+  private val all = new StateSelection(null, null, null, null, null)
+  private val newest = 2
+
+  override protected def configuration: Map[String, String] = super.configuration + storage
+
+  /** Receives what is sent to a port; returns how many bytes. */
+  private def received(send: Int => SentRows): Long =
+    Using.resource(new ServerSocket(0, 1, InetAddress.getLoopbackAddress)) { server =>
+      val bytes = Future(Using.resource(server.accept())(_.getInputStream.readAllBytes().length.toLong))
+      assert(send(server.getLocalPort).failure() == null)
+      Await.result(bytes, 60.seconds)
+    }
+
+  test("the state of all stores is read with one request for each commit entry") {
+    val (left, right) = (numbers(), numbers())
+    val at = s"counting://$checkpoint"
+    val query = start(left.toDF().join(right.toDF(), "value"), "joined", OutputMode.Append(), at)
+    for (_ <- 0 to newest) {
+      left.addData(0 until 20)
+      right.addData(0 until 20)
+      query.processAllAvailable()
+    }
+    query.stop()
+    val batch = new StateBatch(newest.toLong, Files.readAllLines(checkpoint.resolve(s"offsets/$newest")).get(1))
+    val tools = new StateTools(at, Map(storage).asJava)
+    assert(tools.tables(batch).linesIterator.size == 4)
+    for (read <- Seq(tools.state _, tools.changes _)) {
+      CountingFileSystem.reset()
+      assert(received(read(batch, all, _, "secret")) > 0)
+      val opened = CountingFileSystem.snapshot().pathsOf(Operation.Open).filter(_.getParent.getName == "commits")
+      assert(opened.nonEmpty && opened.distinct == opened)
+    }
+  }
+}
