@@ -19,14 +19,18 @@ private[play] final class PinningReader(world: World, chance: Chance) {
   def mayPin: Boolean = pinned.isEmpty && model.newest >= 0 && config.logsSnapshots && model.areLogged(from = 0) &&
     config.storage.createsExclusively && !model.isToolAtWork && !model.hasDamage
 
-  /** Creates a pin, and then looks whether Spark still retains the batch: it deletes `offsets/N` before it purges `commits/N`. */
+  /**
+   * Creates a pin, and then looks whether Spark still retains the batch: it deletes `offsets/N` before it purges `commits/N`. Stock
+   * Spark may have committed batches meanwhile.
+   */
   def pin(): Unit = {
     val batch = math.max(0L, model.newest - chance.between(0, config.batchesToRetain))
     val path = s"${Names.Claims}/$batch-$Seconds-${new UUID(chance.nextInt().toLong, batch)}.pin"
     pinned = Some(path)
     objects.publish(path, "reader\n".getBytes(UTF_8), process)
     later(path, chance.millis(100, 0.1)) {
-      if (objects.contains(Names.offset(batch)) && objects.contains(Names.commit(batch)) && !model.isToolAtWork) {
+      val isRetained = objects.contains(Names.offset(batch)) && objects.contains(Names.commit(batch))
+      if (isRetained && !model.isToolAtWork && model.areLogged(from = 0)) {
         reach.met("batch-pinned")
         verdict.note(s"a reader has pinned batch $batch")
         model.pins(batch)
