@@ -21,7 +21,7 @@ A batch that was interrupted in its tasks runs again from TARGET, with the same 
 converted. PATH does not change. Then start the same query with TARGET as its checkpointLocation and with the log
 configured (spark_dstl.configure), and never again with PATH.
 
-Spark's own classes read and write the state, one store at a time, in a separate process without a Spark application. It
+Spark's own classes read and write the state, four stores at a time, in a separate process without a Spark application. It
 holds a whole store of the HDFS-backed provider in memory: --memory. Storage other than local disks needs its
 jars: --jars. At the end all objects are read again and compared, the state row by row. An interrupted conversion can be
 repeated, and continues.
