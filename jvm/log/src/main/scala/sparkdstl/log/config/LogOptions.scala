@@ -218,13 +218,15 @@ object LogOptions {
   )
 
   val MaterializeMaxFailures: LogOption[Int] = option("materialize.maxFailures", Number(1, 1000), "3")(
-    "How many snapshots of a store fail in a row before `materialize.onFailure` applies. The log is kept meanwhile.",
+    "How many attempts at a snapshot of a store fail in a row before `materialize.onFailure` applies. The log is kept " +
+      "meanwhile.",
     "state.changelog.max-failures-allowed"
   )
 
   val MaterializeOnFailure: LogOption[Boolean] =
     option("materialize.onFailure", Choice("log" -> false, "fail" -> true), "log")(
-      "After `materialize.maxFailures`: `log` logs a warning, and retries with the next version; `fail` fails the query."
+      "After `materialize.maxFailures`: `log` logs an error, and the next snapshot is made when it is due; `fail` fails the " +
+        "query."
     )
 
   val MaterializeThreads: LogOption[Int] = option("materialize.numThreads", Number(1, 64), "2")(
@@ -232,8 +234,8 @@ object LogOptions {
   )
 
   val UploadThreads: LogOption[Int] = option("upload.numThreads", Number(1, 256), "5")(
-    "How many requests a process makes at once to the storage of its logs, for all queries together: the largest " +
-      "value of any query. Hedges have separate threads, up to `upload.maxAttempts` times as many in all; more are in use " +
+    "How many requests a process makes at once to a file system, for all queries together, in addition to " +
+      "`download.numThreads`: the largest values of any query, and at least 16 together. Hedges have separate threads, up to `upload.maxAttempts` times as many in all; more are in use " +
       "only while connections hang.",
     "dstl.dfs.upload.num-threads"
   )
@@ -278,7 +280,7 @@ object LogOptions {
   )
 
   val CacheIdleTimeout: LogOption[Long] = option("download.cache.idleTimeout", Duration(Second, 24 * Hour), "1min")(
-    "How long unread entries stay in that memory.",
+    "How long unread entries stay in that memory: the shortest value of any query.",
     "dstl.dfs.download.local-cache.idle-timeout-ms"
   )
 

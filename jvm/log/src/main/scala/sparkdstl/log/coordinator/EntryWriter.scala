@@ -52,7 +52,7 @@ private[coordinator] final class EntryWriter(
       _ <- if (now.exclusive) Future.unit else refuseIfReplaced(batch, previous)
       timeoutMillis = math.max(1L, deadline.leftMillis)
       _ <- create(batch, entry, timeoutMillis)
-      _ <- if (now.exclusive) Future.unit else readAgain(batch, entry, timeoutMillis)
+      _ <- if (now.exclusive) Future.unit else readAgain(batch, entry)
     } yield entry
 
   /**
@@ -69,10 +69,10 @@ private[coordinator] final class EntryWriter(
   }
 
   /** Reads the entry after its creation. If that fails, it is unknown whether the batch is committed. */
-  private def readAgain(batch: Long, entry: EncodedEntry, timeoutMillis: Long): Future[Unit] =
+  private def readAgain(batch: Long, entry: EncodedEntry): Future[Unit] =
     refuseIfReplaced(batch + 1, entry.index.link.map(_.entry)).recoverWith {
       case fenced: FencedException => Future.failed(fenced)
-      case error => Future.failed(ProtocolErrors.commitUnknown(location.entry(batch), timeoutMillis, error))
+      case error => Future.failed(ProtocolErrors.commitUnknown(location.entry(batch), storage.timeoutMillis, error))
     }
 
   private def create(batch: Long, entry: EncodedEntry, timeoutMillis: Long): Future[Unit] = {
@@ -80,7 +80,7 @@ private[coordinator] final class EntryWriter(
     val id = entry.index.link.map(_.entry)
     storage.checkpoint.create(path, entry.payload, timeoutMillis)(tail =>
       CommitEntry.entryId(path, tail) == id
-    ).flatMap(_.ofWrite(path, timeoutMillis)).flatMap {
+    ).flatMap(_.ofWrite(path, storage.timeoutMillis)).flatMap {
       case Creation.Ours => Future.unit
       case _: Creation.Taken => entries.read(batch).recover { case _ => EntryFound.Absent }
           .flatMap(other => Future.failed(fencedBy(batch, other)))

@@ -27,6 +27,11 @@ private[storage] trait AtomicRename {
     }
 
   protected def delete(path: Path): Unit
+
+  /** Renames. A missing source does not show that the rename failed: the client below may have retried it. */
+  protected def renaming[T](from: Path, to: Path)(rename: => T): T =
+    try rename
+    catch { case e: FileNotFoundException => throw new IOException(s"cannot rename $from to $to", e) }
 }
 
 private[storage] object AtomicRename {
@@ -81,11 +86,6 @@ private[storage] final class FileContextRename(context: FileContext, override va
 
   override protected def delete(path: Path): Unit = context.delete(path, false): Unit
 
-  /** Renames. A missing source does not show that the rename failed: the client below may have retried it. */
-  private def renaming(from: Path, to: Path)(rename: => Unit): Unit =
-    try rename
-    catch { case e: FileNotFoundException => throw new IOException(s"cannot rename $from to $to", e) }
-
   /** Whether another writer has created `to`: `from` still exists. */
   private def isTaken(from: Path, to: Path, error: IOException): Boolean =
     try context.util().exists(to) && context.util().exists(from)
@@ -105,7 +105,7 @@ private[storage] final class FileSystemRename(fileSystem: FileSystem) extends At
 
   override def create(from: Path, to: Path): Unit = {
     if (fileSystem.exists(to)) throw StorageErrors.alreadyExists(to, null)
-    if (!fileSystem.rename(from, to))
+    if (!renaming(from, to)(fileSystem.rename(from, to)))
       throw if (fileSystem.exists(to) && fileSystem.exists(from)) StorageErrors.alreadyExists(to, null)
       else new IOException(s"cannot rename $from to $to")
   }

@@ -45,12 +45,16 @@ object StorageErrors {
   def isRetryable(error: Throwable): Boolean = error match {
     case _: DstlException | _: ObjectEndsBefore => false
     case _: FileAlreadyExistsException | _: java.nio.file.FileAlreadyExistsException => false
-    case _: AccessControlException | _: java.nio.file.AccessDeniedException => false
     case _: ParentNotDirectoryException | _: UnsupportedOperationException | _: IllegalArgumentException => false
-    case e if isNameTooLong(e) => false
+    case e if isNameTooLong(e) || Causes.of(e).exists(isForbidden) => false
     // Some streams of S3A do not convert it to an AccessDeniedException.
     case e if Causes.of(e).flatMap(statusOf).exists(Refusals) => false
     case e => NonFatal(e)
+  }
+
+  private def isForbidden(error: Throwable) = error match {
+    case _: AccessControlException | _: java.nio.file.AccessDeniedException => true
+    case _ => false
   }
 
   /** Whether a read failed because the object is shorter than expected. A broken stream does not show that. */

@@ -24,6 +24,12 @@ class AttemptLedgerSuite extends AnyFunSuite {
     def attempts: Map[String, Long] =
       ledger.result.toOption.get.map(segment => segment.key.relativePath -> segment.attempt).toMap
 
+    /** As a run does, which writes the result into an entry first. */
+    def committed(batch: Long): Set[String] = {
+      assert(ledger.result.isRight)
+      ledger.committed(batch)
+    }
+
     def isSettled: Boolean = ledger.whenSettled.isCompleted
   }
 
@@ -41,7 +47,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(budget.inUse == 1)
     ledger.close(0, Set.empty, Nil)
     assert(ledger.result.toOption.get.flatMap(_.parts).flatMap(_.left.toOption).map(_.toSeq) == Vector(Seq[Byte](7)))
-    ledger.committed(0)
+    committed(0)
     assert(budget.inUse == 0)
   })
 
@@ -63,7 +69,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(ledger.seal("1", seal(3, 0, 1, inline(1)), limit).isInstanceOf[FromDriver.Refused])
     assert(ledger.withdraw(2, 0))
     assert(!ledger.withdraw(1, 0))
-    ledger.committed(0)
+    committed(0)
     assert(ledger.withdraw(2, 0))
     assert(!ledger.withdraw(1, 0))
   })
@@ -164,15 +170,29 @@ class AttemptLedgerSuite extends AnyFunSuite {
     assert(ledger.seal("1", on(9, 5, 8), limit).asInstanceOf[FromDriver.Refused].stale == Vector("0/0"))
     take(seal(1, 5, 0, inline(1)))
     ledger.close(5, Set.empty, Seq(1))
-    ledger.committed(5)
+    committed(5)
     assert(ledger.seal("1", on(3, 6, 2), limit).asInstanceOf[FromDriver.Refused].stale == Vector("0/0"))
     take(on(4, 6, 1))
+  })
+
+  test("a report that arrives while the entry is written does not change which attempt was committed")(new Fixture {
+    def on(attempt: Long, base: Long): ToDriver.Seal =
+      ToDriver.Seal(attempt, 1, Vector(SealedSegment(key(1), Some(base), Vector(inline(1)))))
+    take(seal(1, 0, 0, inline(1)), "a")
+    take(seal(2, 0, 0, SealedPart.Pending(7, 10)), "b")
+    ledger.close(0, Set.empty, Nil)
+    ledger.executorLost("b", "it is gone")
+    assert(isSettled && attempts == Map("0/0/1.changelog" -> 1L))
+    ledger.uploaded("b", 7, Right(part(2)))
+    assert(ledger.committed(0) == Set(file(2)))
+    assert(ledger.seal("1", on(4, base = 2), limit).asInstanceOf[FromDriver.Refused].stale == Vector("0/0"))
+    take(on(3, base = 1))
   })
 
   private class CarryingFixture extends Fixture {
     (0 to 3).foreach(partition => take(seal(partition.toLong, 4, partition, inline(1))))
     ledger.close(4, Set.empty, 0L to 3L)
-    ledger.committed(4)
+    committed(4)
 
     /** Seals a task of batch 5 that carries snapshots. Returns the stores whose snapshots are not taken. */
     def carrying(partition: Int, snapshots: Seq[SealedSegment]): Seq[String] = {
@@ -188,7 +208,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     ledger.close(5, Set.empty, 10L to 11L)
     val zips = ledger.result.toOption.get.filter(_.key.kind == SegmentKind.Snapshot)
     assert(zips.map(_.key.partition) == Vector(0))
-    ledger.committed(5)
+    committed(5)
     assert(budget.inUse == 0)
   })
 
@@ -204,7 +224,7 @@ class AttemptLedgerSuite extends AnyFunSuite {
     take(seal(2, 0, 0, SealedPart.Stored(part(2)), SealedPart.Stored(part(3))))
     take(seal(3, 1, 0, SealedPart.Stored(part(3))))
     ledger.close(0, Set.empty, Seq(1))
-    assert(ledger.committed(0) == Set(file(2)))
+    assert(committed(0) == Set(file(2)))
   })
 
   test("an ended run holds no memory, and still knows the attempts of its last commit")(new Fixture {

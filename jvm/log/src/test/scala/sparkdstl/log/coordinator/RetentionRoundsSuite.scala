@@ -144,6 +144,16 @@ class RetentionRoundsSuite extends AnyFunSuite {
     assert(batches == Seq(3, 4))
   })
 
+  test("a round that waits for the end of a pause is done as the run ends")(new Fixture(5) {
+    release(4)
+    request(Seq(0L))
+    assert(batches == (1 to 4))
+    request(Seq(1L, 2L))
+    assert(batches == (1 to 4), "no round begins in the pause")
+    result(run.close())
+    assert(batches == (3 to 4))
+  })
+
   test("a pin keeps what its batch needs until it is deleted")(new Fixture(6) {
     val pinned = pin(2, 3600)
     release(6)

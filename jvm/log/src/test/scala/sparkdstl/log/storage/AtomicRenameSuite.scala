@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package sparkdstl.log.storage
 
-import java.io.FileNotFoundException
+import java.io.{FileNotFoundException, IOException}
 
 import scala.collection.mutable
 
@@ -51,6 +51,15 @@ class AtomicRenameSuite extends AnyFunSuite {
         assert(rename.replacesAtomically == atomic)
       }
     }
+
+  test("a missing source does not show that a rename by the file system failed") {
+    TemporaryDirectory.within { directory =>
+      val rename = new FileSystemRename(new Path(directory.toURI).getFileSystem(configuration))
+      val (from, to) = (new Path(directory.toURI.resolve("from")), new Path(directory.toURI.resolve("to")))
+      val error = intercept[IOException](rename.create(from, to))
+      assert(!StorageErrors.isDefinite(error) && StorageErrors.isRetryable(error))
+    }
+  }
 
   test("a stepwise replacement deletes only an existing target") {
     val steps = mutable.ArrayBuffer.empty[String]

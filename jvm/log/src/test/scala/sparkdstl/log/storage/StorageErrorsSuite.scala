@@ -46,7 +46,9 @@ class StorageErrorsSuite extends AnyFunSuite {
     val lasting = Seq(taken, denied, new java.nio.file.AccessDeniedException("no"), new IllegalArgumentException("bad"))
     // The message of S3A's analytics streams.
     val inWords = "Server error accessing s3://b/x, request failed with: Access Denied. (Service: S3, Status Code: 403)"
-    all(lasting ++ service(401) ++ Seq(tooLong, new IOException(inWords)))(!StorageErrors.isRetryable(_))
+    all(
+      lasting ++ service(401) ++ Seq(tooLong, new IOException(inWords), wrapped(denied))
+    )(!StorageErrors.isRetryable(_))
     all(
       service(503) ++ Seq(missing, new IOException("reset"), new IOException(null: String))
     )(StorageErrors.isRetryable)

@@ -131,16 +131,20 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     val lost = choices.filter(_.durable.isEmpty).map(choice => choice.store -> choice.whyLost)
     if (lost.nonEmpty) Left(lost.distinctBy(_._1))
     else {
-      val durable = winners
+      val durable = choices.flatMap(choice => choice.durable.map(choice.store -> _))
+      chosen.get.winners = durable
       Right(durable.flatMap { case (_, of) =>
         of.segments.map(segment => CommittedSegment(segment.key, of.attempt, segment.placed))
       } ++ carriedBy(durable))
     }
   }
 
-  /** Forgets the committed batch and all earlier ones. Returns the data files of attempts that are not part of it. */
+  /**
+   * Forgets the batch, whose [[result]] was committed, and all earlier ones. Returns the data files of attempts that are not part of
+   * it.
+   */
   def committed(batch: Long): Set[String] = synchronized {
-    val durable = winners
+    val durable = chosen.fold(Vector.empty[(String, Candidate)])(_.winners)
     // Whose local state is the committed one: where siblings were sealed one by one, the changelog's.
     committedBy = durable.iterator.filter(_._2.segments.exists(_.key.kind == SegmentKind.Changelog))
       .map { case (store, of) => store -> of.attempt }.toMap
@@ -217,10 +221,6 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     None,
     seal.carried.map(_.key.storeDirectory).distinct.filterNot(attempt.carried.contains).map(_ -> Vector.empty)
   )
-
-  /** By store, the attempt whose changes count. Lock held. */
-  private def winners: Vector[(String, Candidate)] =
-    chosen.fold(Vector.empty[StoreChoice])(_.choices).flatMap(choice => choice.durable.map(choice.store -> _))
 
   /** The carried snapshots of the winners, without files that are part of the commit otherwise. Lock held. */
   private def carriedBy(winners: Vector[(String, Candidate)]): Vector[CommittedSegment] = {
@@ -301,6 +301,9 @@ private[coordinator] object AttemptLedger {
   private final class Chosen(val batch: Long, val choices: Vector[StoreChoice]) {
     val unsettled: mutable.LinkedHashSet[StoreChoice] = mutable.LinkedHashSet.from(choices.filterNot(_.isSettled))
     val settled: Promise[Unit] = Promise()
+
+    // By store, the attempt whose changes are in the entry: a later report changes nothing.
+    var winners = Vector.empty[(String, Candidate)]
     choices.foreach(choice => choice.candidates.iterator.flatMap(_.segments).foreach(_.choice = Some(choice)))
   }
 }

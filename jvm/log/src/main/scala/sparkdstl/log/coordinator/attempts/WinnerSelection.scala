@@ -8,13 +8,13 @@ private[coordinator] final case class Candidate(attempt: Long, segments: Vector[
   def isDurable: Boolean = segments.forall(_.state == SealState.Durable)
 }
 
-/** The attempts of which one counts for a store or a segment; the last is preferred. A settled choice stays settled. */
+/** The attempts of which one counts for a store or a segment; the last is preferred. */
 private[coordinator] final class StoreChoice(val store: String, val candidates: Vector[Candidate]) {
 
   /** The attempt that counts: the last one whose segments are all durable. */
   def durable: Option[Candidate] = candidates.reverseIterator.find(_.isDurable)
 
-  /** Whether no further report can change [[durable]]. */
+  /** Whether nothing is waited for. A segment that counts as lost may still be reported as durable. */
   def isSettled: Boolean =
     candidates.last.isDurable || candidates.forall(_.segments.forall(_.state != SealState.Sealed))
 

@@ -47,6 +47,9 @@ private[coordinator] final class RetentionRounds(
           val pauseNanos = if (of.isAtWork) notBefore - runtime.timer.nowNanos else 0L
           val millis = TimeUnit.NANOSECONDS.toMillis(math.max(0L, pauseNanos))
           (of.copy(round = if (millis > 0) RoundState.Planned else RoundState.UnderWay(ended.future)), Some(millis))
+        // As the run ends, a planned round would come too late.
+        case RoundState.Planned if !of.isAtWork && of.mayDelete =>
+          (of.copy(round = RoundState.UnderWay(ended.future)), Some(0L))
         case _ => (of, None)
       }
     }

@@ -59,18 +59,19 @@ private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable 
   private val memory = new MemoryObjectStore
 
   val inlineBudget = new InlineBudget(math.max(MinimumInlineBudget, Runtime.getRuntime.maxMemory() / 8))
-  val uploads = new MemoryBudget(LogOptions.default.uploadMaxInFlight)
+  // Each query raises it.
+  val uploads = new MemoryBudget(1)
   val uploadMetrics = new UploadMetrics
   val replayMetrics = new ReplayMetrics
   val recoveryProgress = new RecoveryProgress(runtime)
   val entries = new MemoryCache[EntryPlace, EntryFound](MinimumEntryBytes, runtime)(_.weight)
   val ranges = new MemoryCache[RangePlace, Array[Byte]](MinimumEntryBytes, runtime)(bytes => Some(bytes.length.toLong))
-  private val entriesIdleMillis = new AtomicLong(LogOptions.default.cacheIdleTimeoutMs)
+  private val entriesIdleMillis = new AtomicLong(Long.MaxValue)
   forgetIdleEntries()
 
   private val snapshotWork = new java.util.concurrent.ThreadPoolExecutor(
-    LogOptions.default.materializeThreads,
-    LogOptions.default.materializeThreads,
+    1,
+    1,
     60L,
     TimeUnit.SECONDS,
     new java.util.concurrent.LinkedBlockingQueue[Runnable],
