@@ -5,6 +5,8 @@ import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
 
+import sparkdstl.log.error.Causes
+
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeRow}
 import org.apache.spark.sql.execution.datasources.v2.state._
@@ -112,7 +114,9 @@ private[tools] final class DifferentRows(from: ReadBatch, to: ReadBatch, table: 
   /** One partition's state as of one batch, by its keys. */
   private final class LookedUp(read: ReadBatch, partition: Int) extends AutoCloseable {
     private val reader = new OpenedReader(read, table, partition)
-    private val store = reader.openedProvider.getReadStore(read.batch + 1, reader.checkpointId)
+    private val store = Causes.cleaningUp(reader.openedProvider.close()) {
+      reader.openedProvider.getReadStore(read.batch + 1, reader.checkpointId)
+    }
 
     /** Copies, because a lookup changes the row that an iterator returned. */
     def keys: Iterator[UnsafeRow] = store.iterator(table.familyName).map(_.key.copy())

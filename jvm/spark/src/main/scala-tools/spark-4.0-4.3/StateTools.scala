@@ -131,7 +131,15 @@ private[sql] final class StateSelection(
 private[sql] final class SentRows(work: () => Unit) {
   @volatile private var ended: Option[Try[Unit]] = None
 
-  private val thread = new Thread(() => ended = Some(Try(work())), "dstl-rows")
+  private val thread = new Thread(
+    () =>
+      ended = Some(
+        try Success(work())
+        // A fatal error as well: the reader waits for the end.
+        catch { case error: Throwable => Failure(error) }
+      ),
+    "dstl-rows"
+  )
   thread.setDaemon(true)
   thread.start()
 

@@ -6,6 +6,7 @@ import java.util.concurrent.locks.ReentrantReadWriteLock
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
+import sparkdstl.log.error.Causes
 import sparkdstl.log.format.SegmentKey
 
 import org.apache.spark.sql.catalyst.InternalRow
@@ -166,7 +167,7 @@ private[tools] final class CopiedStore(
 
   private val reader = new OpenedReader(read, tables.head, partition)
   private val provider = reader.openedProvider.asInstanceOf[RocksDBStateStoreProvider]
-  private val store = {
+  private val store = Causes.cleaningUp(provider.close()) {
     // Without a writer of changelogs, which a store for writing has.
     val loaded = provider.getReadStore(read.batch + 1, reader.checkpointId)
     if (tables.head.usesFamilies) FollowedStore.register(loaded, tables)

@@ -10,6 +10,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.{HadoopOptions, LogOptions}
+import sparkdstl.log.error.Causes
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import sparkdstl.log.read.{EntryFound, LoadedEntry}
 
@@ -175,7 +176,7 @@ private[tools] final class FollowedStore(read: ReadBatch, tables: Seq[StoredTabl
     val reader = new OpenedReader(read, tables.head, partition)
     val opened = reader.openedProvider
     // Spark's reader has registered the first.
-    if (tables.sizeIs > 1) {
+    if (tables.sizeIs > 1) Causes.cleaningUp(opened.close()) {
       val store = opened.getStore(read.batch + 1, reader.checkpointId)
       try FollowedStore.register(store, tables.tail)
       finally store.abort()

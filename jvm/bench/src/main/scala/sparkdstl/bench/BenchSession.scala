@@ -3,6 +3,7 @@ package sparkdstl.bench
 
 import org.apache.spark.sql.{Encoders, SparkSession}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+import org.apache.spark.sql.execution.streaming.state.dstl.StateStores
 import org.apache.spark.sql.streaming.StreamingQueryProgress
 
 /** Spark, as processes of the benchmark use it. */
@@ -32,6 +33,8 @@ object BenchSession {
     finally {
       recorder.close()
       spark.stop()
+      // Threads of RocksDB that log while the JVM ends crash it.
+      StateStores.close()
     }
   }
 
