@@ -31,11 +31,13 @@ def test_the_query_of_the_readme_runs_and_prints_its_metrics(tmp_path: Path) -> 
     confs = base_confs("local[2]", tmp_path)
     submitted = " ".join(f"--conf '{key}={value}'" for key, value in confs.items())
     environment = os.environ | {"PYSPARK_SUBMIT_ARGS": f"{submitted} pyspark-shell"}
-    done = subprocess.run([sys.executable, str(program)], env=environment, check=False, capture_output=True, text=True)
+    command = [sys.executable, str(program)]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    printed = done.stdout.splitlines()[-1]
-    assert printed.startswith("{"), f"{done.stdout}\n{done.stderr}"
-    assert "dstlSegments" in json.loads(printed)
+    # RocksDB's own threads may crash the JVM as it ends, as with stock Spark: it reports that behind what was printed.
+    printed = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    assert printed, f"{done.stdout}\n{done.stderr}"
+    assert "dstlSegments" in json.loads(printed[-1])
     checkpoint = tmp_path / "bucket" / "checkpoints" / "clicks"
     entry = (checkpoint / "commits" / "0").read_bytes().splitlines()
     assert b"run" in entry[2]

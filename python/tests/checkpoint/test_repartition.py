@@ -153,3 +153,6 @@ def test_the_commit_entry_carries_the_offsets(plain: Plain) -> None:
     assert written is not None
     assert note_in(written) == Note(3, offsets)
     assert "an interrupted change to 3 partitions" in refusal(plain, 4)
+    # Interrupted before it has replaced its lock.
+    plain.put("offsets/3", lock_of(str(plain.root), 2).decode())
+    assert "an interrupted change to 3 partitions" in refusal(plain, 4)

@@ -57,3 +57,19 @@ def test_nothing_of_the_next_directory_is_written_after_an_error(target: Target)
     assert set(STATE[:-1]) <= there <= set(STATE)
     written, _ = target.write_missing([planned(name, lambda _: None) for name in ALL])
     assert written == len(ALL) - len(STATE) + 1
+
+
+def test_an_error_of_the_source_is_not_one_of_the_target(target: Target) -> None:
+    def look(_name: str) -> None:
+        raise UnreadableStorage("the source does not answer")
+
+    with pytest.raises(UnreadableStorage, match=r"^the source does not answer$"):
+        target.write("metadata", planned("metadata", look).pieces())
+
+
+def test_a_target_is_not_inside_the_checkpoint_by_another_name(tmp_path: Path) -> None:
+    place = locate(str(tmp_path / "x" / ".." / "from" / "in"))
+    assert place.path == str(tmp_path / "from" / "in")
+    checkpoint = SimpleNamespace(storage=Storage(locate(str(tmp_path / "from"))), path="from", progress=silent)
+    with pytest.raises(CannotExport, match="are not apart"):
+        Target(place, cast("Any", checkpoint), CannotExport)

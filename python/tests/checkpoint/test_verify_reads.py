@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verification reads what a restart reads, and counts what it has not read."""
 
+import io
 import json
 import shutil
+import zipfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,6 +15,7 @@ from written_checkpoint import RUN, SST, Written, WrittenCheckpoint
 
 import spark_dstl
 from spark_dstl.checkpoint.verification.findings import Verification
+from spark_dstl.checkpoint.verification.snapshots import NotASnapshot, contents
 from spark_dstl.commands import console
 
 SST_BYTES = 60  # of each store's snapshot, in a data file
@@ -366,3 +369,11 @@ def test_a_purged_checkpoint_reads_the_entry_of_the_snapshots(written: WrittenCh
     flip(entry(written.root, 4), HEADER + 30)
     found = verified(written.root)
     assert [one.object for one in found.damages] == [str(entry(written.root, 4))]
+
+
+def test_a_damaged_name_in_the_zip_of_a_snapshot_is_damage() -> None:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        archive.writestr("\u00e9", b"")
+    with pytest.raises(NotASnapshot, match="not the zip of a snapshot"):
+        contents(content.getvalue().replace("\u00e9".encode(), b"\xc3\x28"), deep=False)

@@ -51,6 +51,14 @@ def test_it_listens_there_otherwise(tmp_path: Path, options: tuple[str, ...]) ->
     assert "secret" not in result.output
 
 
+def test_an_empty_file_is_no_token(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("\n")
+    result = CliRunner().invoke(main, ["serve", str(tmp_path), "--token-file", str(token)])
+    assert result.exit_code == 2
+    assert f"{token} is empty" in result.output
+
+
 def test_a_certificate_has_a_key(tmp_path: Path) -> None:
     (tmp_path / "cert.pem").touch()
     result = CliRunner().invoke(main, ["serve", str(tmp_path), "--certificate", str(tmp_path / "cert.pem")])

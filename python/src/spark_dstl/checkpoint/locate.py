@@ -5,7 +5,6 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from spark_dstl.checkpoint.java.gateway import JvmOptions
@@ -73,7 +72,8 @@ def locate(place: str, options: StorageOptions | None = None) -> Place:
     options = options or StorageOptions()
     if scheme is None or scheme == "file":
         # Hadoop writes file:/x as well as file:///x, and escapes nothing.
-        path = "/" + rest.lstrip("/") if scheme else str(Path(place).absolute())
+        # `is_inside` compares names: `..` must not be one. Links keep their names.
+        path = os.path.abspath("/" + rest.lstrip("/") if scheme else place)  # noqa: PTH100
         return Place(needed("pyarrow.fs", PURPOSE).LocalFileSystem(), path, path)
     if scheme in ("s3", "s3a", "s3n"):
         path = rest.strip("/")

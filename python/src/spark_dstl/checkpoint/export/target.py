@@ -72,6 +72,9 @@ class Target(Storage):
             with self.place.files.open_output_stream(path) as out:
                 for piece in pieces:
                     out.write(piece)
+        except DstlError:
+            # Of the source, whose errors are those of the system as well.
+            raise
         except (OSError, arrow.ArrowException) as error:
             raise UnreadableStorage(
                 f"{self.shown(name)} could not be written: {error}. Check the path, the permission to write there, and "

@@ -51,7 +51,8 @@ def find_plan(checkpoint: CheckpointAccess, partitions: int) -> Plan:
             f"{sparkfiles.PARTITIONS}={partitions}"
         )
     begun = max(numbered(storage.objects("offsets")), default=-1)
-    if begun > committed and is_lock(storage.read(f"offsets/{begun}", MAX_OFFSETS)):
+    if begun >= committed and is_lock(storage.read(f"offsets/{begun}", MAX_OFFSETS)):
+        # It may have been interrupted after its commit entry.
         begun -= 1
     commit = _entry(checkpoint, committed)
     unfinished = None

@@ -42,7 +42,7 @@ def contents(zipped: bytes, deep: bool) -> list[Listed]:
                 raise NotASnapshot(f"{bad} in it has another checksum")
             with archive.open("metadata") as file:
                 metadata = file.read(_MAX_ZIP)
-    except (zipfile.BadZipFile, zlib.error, KeyError, EOFError, NotImplementedError, RuntimeError) as error:
+    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, OverflowError, EOFError, RuntimeError) as error:
         raise NotASnapshot(f"it is not the zip of a snapshot: {error}") from error
     try:
         return list(_listed(json.loads(metadata.split(b"\n", 1)[1])))

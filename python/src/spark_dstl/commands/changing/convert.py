@@ -21,10 +21,10 @@ A batch that was interrupted in its tasks runs again from TARGET, with the same 
 converted. PATH does not change. Then start the same query with TARGET as its checkpointLocation and with the log
 configured (spark_dstl.configure), and never again with PATH.
 
-Spark's own classes read and write the state, four stores at a time, in a separate process without a Spark application. It
-holds a whole store of the HDFS-backed provider in memory: --memory. Storage other than local disks needs its
-jars: --jars. At the end all objects are read again and compared, the state row by row. An interrupted conversion can be
-repeated, and continues.
+Spark's own classes read and write the state, four stores at a time, in a separate process without a Spark
+application. It holds four whole stores of the HDFS-backed provider in memory: --memory. Storage other than local disks
+needs its jars: --jars. At the end all objects are read again and compared, the state row by row. An interrupted
+conversion can be repeated, and continues.
 
 \b
 Converted are aggregations, session windows, stream-stream joins, dropDuplicates,

@@ -19,7 +19,8 @@ from spark_dstl.commands.console.progress import ProgressLine
 
 Command: TypeAlias = Callable[..., Any]
 
-NUMBER = click.IntRange(min=0)
+# Of a batch: a long in Spark.
+NUMBER = click.IntRange(min=0, max=2**63 - 1)
 # Spark's default of spark.redaction.regex, and the keys of Azure's accounts.
 SECRET = re.compile(r"(?i)secret|password|token|access[.]?key|account[.]key")
 HIDDEN = "*****"

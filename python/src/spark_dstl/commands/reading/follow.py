@@ -70,10 +70,12 @@ def follow(
     with at.opened() as checkpoint:
         # A file is for programs.
         files = Files(to, "jsonl" if form == "table" else form, checkpoint) if to is not None else None
-        after = files.begin(first) if files else None if first is None else first - 1
+        after = first - 1 if first is not None else files.position() if files else None
         with checkpoint.follow(after, selection) as followed:
             batches = followed.changes(until, waits=not no_wait)
             if files:
+                if first is not None:
+                    files.replace_after(followed.position)
                 written = sum(1 for _ in map(files.write, batches))
                 click.echo(f"{written} batches written to {to}; the last is {followed.position.batch}.", err=True)
             else:
@@ -112,37 +114,40 @@ class Files:
         self._form = form
         self._checkpoint = checkpoint
 
-    def begin(self, first: int | None) -> Position | int | None:
-        """Return the batch after which to continue: that of the cursor, or the one before `first`."""
-        self._directory.mkdir(parents=True, exist_ok=True)
-        cursor = self._cursor()
-        if first is None:
-            return cursor
+    def replace_after(self, position: Position) -> None:
+        """Delete the files of batches after a position, which a follower has: an interruption leaves its cursor."""
+        self.position()
+        self._write_cursor(position)
         for path in self._directory.iterdir():
             number, _, ending = path.name.partition(".")
-            if ending == self._form and number.isdecimal() and int(number) >= first:
+            if ending == self._form and number.isdecimal() and int(number) > position.batch:
                 path.unlink()
-        return first - 1
 
     def write(self, batch: ChangedBatch) -> None:
         """Write the file of a batch, then the cursor. A file without a cursor is written again."""
         table = needed("pyarrow", PURPOSE).Table.from_batches([batch.rows()])
         with self._replacing(f"{batch.batch:010d}.{self._form}") as path, path.open("wb") as file:
             write_rows(self._form, table, file)
+        self._write_cursor(Position(batch.batch, batch.entry))
+
+    def _write_cursor(self, position: Position) -> None:
         with self._replacing(_CURSOR) as path:
-            content = {"query": self._checkpoint.query, **asdict(Position(batch.batch, batch.entry))}
+            content = {"query": self._checkpoint.query, **asdict(position)}
             path.write_text(json.dumps(content) + "\n", encoding="utf-8")
 
-    def _cursor(self) -> Position | None:
+    def position(self) -> Position | None:
+        """Return the batch of the cursor, after which to continue; None without a cursor."""
+        self._directory.mkdir(parents=True, exist_ok=True)
         path = self._directory / _CURSOR
         if not path.exists():
             return None
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-            query, position = content["query"], Position(int(content["batch"]), str(content["entry"]))
+            query, entry = content["query"], content["entry"]
+            position = Position(int(content["batch"]), None if entry is None else str(entry))
         except (ValueError, KeyError, TypeError) as error:
             raise DstlError(
-                f"{path} is not a cursor of this command: {error}. Name another directory, or use --from"
+                f"{path} is not a cursor of this command: {error}. Name another directory, or delete it and use --from"
             ) from error
         if query != self._checkpoint.query:
             raise DstlError(

@@ -76,6 +76,8 @@ def serve(
     Without a certificate token and state travel in the clear.
     """
     token = (token_file.read() if token_file else os.environ.get(_TOKEN, "")).strip() or None
+    if token is None and token_file is not None:
+        raise click.UsageError(f"{token_file.name} is empty: write the token into its first line")
     if token is None and not _is_loopback(host):
         raise click.UsageError(f"{host} is not a loopback address: give clients a token by --token-file or {_TOKEN}")
     if (certificate is None) != (private_key is None):

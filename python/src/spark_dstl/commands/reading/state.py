@@ -18,6 +18,9 @@ from spark_dstl.commands.console.options import (
 )
 from spark_dstl.commands.console.printing import print_rows
 
+# Operators and partitions are counted in Java's ints.
+_INT = click.IntRange(min=0, max=2**31 - 1)
+
 # Part of the help of each command that shows rows of state.
 # click does not wrap a paragraph after a line with a backspace alone.
 HELP = """\b
@@ -49,10 +52,10 @@ def selecting(command: Command) -> Command:
 
     return with_options(
         java_process(rows_options(run)),
-        click.option("--operator", type=NUMBER, metavar="ID", help="Only of this operator."),
+        click.option("--operator", type=_INT, metavar="ID", help="Only of this operator."),
         click.option("--store", metavar="NAME", help='Only the store of this name; "" is the store without a name.'),
         click.option("--column-family", metavar="NAME", help="Only this column family or state variable."),
-        click.option("--partition", type=NUMBER, metavar="P", help="Only of this partition."),
+        click.option("--partition", type=_INT, metavar="P", help="Only of this partition."),
         click.option(
             "--where",
             metavar="CONDITION",

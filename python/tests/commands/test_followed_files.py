@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The directory of `dstl follow --to`: where it continues, also after an interruption."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from spark_dstl.checkpoint.following.changes import Position
+from spark_dstl.commands.reading.follow import Files
+from spark_dstl.errors import DstlError
+
+
+def files(directory: Path, query: str = "a") -> Files:
+    checkpoint: Any = SimpleNamespace(query=query, path="checkpoint")
+    return Files(directory, "jsonl", cast("Any", checkpoint))
+
+
+@pytest.mark.parametrize("position", [Position(3, "entry"), Position(3, None), Position(-1, None)])
+def test_a_start_from_a_batch_leaves_the_cursor_before_it(tmp_path: Path, position: Position) -> None:
+    files(tmp_path).replace_after(Position(9, "later"))
+    for batch in range(6):
+        (tmp_path / f"{batch:010d}.jsonl").touch()
+    files(tmp_path).replace_after(position)
+    assert files(tmp_path).position() == position
+    left = sorted(int(path.stem) for path in tmp_path.glob("*.jsonl"))
+    assert left == list(range(position.batch + 1))
+
+
+def test_the_files_of_another_query_stay(tmp_path: Path) -> None:
+    files(tmp_path).replace_after(Position(0, "entry"))
+    (tmp_path / "0000000001.jsonl").touch()
+    with pytest.raises(DstlError, match="of query a"):
+        files(tmp_path, "b").replace_after(Position(0, "entry"))
+    assert (tmp_path / "0000000001.jsonl").exists()
