@@ -14,9 +14,12 @@ from verified import HEADER, data, dstl, entry, flip, purge, ten_batches, verifi
 from written_checkpoint import RUN, SST, Written, WrittenCheckpoint
 
 import spark_dstl
+from spark_dstl.checkpoint.storage import TooLarge
+from spark_dstl.checkpoint.verification import snapshots
 from spark_dstl.checkpoint.verification.findings import Verification
 from spark_dstl.checkpoint.verification.snapshots import NotASnapshot, contents
 from spark_dstl.commands import console
+from spark_dstl.errors import UnreadableStorage
 
 SST_BYTES = 60  # of each store's snapshot, in a data file
 
@@ -377,3 +380,19 @@ def test_a_damaged_name_in_the_zip_of_a_snapshot_is_damage() -> None:
         archive.writestr("\u00e9", b"")
     with pytest.raises(NotASnapshot, match="not the zip of a snapshot"):
         contents(content.getvalue().replace("\u00e9".encode(), b"\xc3\x28"), deep=False)
+
+
+@pytest.mark.parametrize(("error", "is_damage"), [(UnreadableStorage("no answer"), False), (TooLarge("large"), True)])
+def test_storage_that_does_not_answer_is_no_damage_of_a_snapshot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: UnreadableStorage, is_damage: bool
+) -> None:
+    def fails(*_: object) -> None:
+        raise error
+
+    written = ten_batches(tmp_path)
+    monkeypatch.setattr(snapshots, "contents", fails)
+    if is_damage:
+        assert {one.what.rpartition(" ")[2] for one in verified(written.root).damages} == {"large"}
+    else:
+        with pytest.raises(UnreadableStorage, match="no answer"):
+            verified(written.root)

@@ -143,6 +143,9 @@ def test_show_tells_the_newest_claim_from_the_run_that_committed_last(written: W
     assert "committed by     epoch 1, run cccccccc-0000-4000-8000-000000000003 on driver.example\n" in text
     assert "newest claim     epoch 2, run cccccccc-0000-4000-8000-000000000003 on driver.example, since" in text
     assert "s ago; no batch of it is committed\n" in text
+    # As one of stock Spark, or of a repartition.
+    (written.root / "commits/7").write_text('v1\n{"nextBatchWatermarkMs":0}')
+    assert "s ago; the newest batch names no run\n" in run(written.root, ("show",)).output
 
 
 def test_checkpoints_in_a_directory_are_listed_as_queries(tmp_path: Path, written: WrittenCheckpoint) -> None:

@@ -144,9 +144,7 @@ class HeldPin:
         """Pin a later batch instead."""
         with self._lock:
             if not self._ended.is_set():
-                newer = create_pin(self._checkpoint, batch, self._lasts)
-                end_pin(self._checkpoint, self._pin.name)
-                self._pin = newer
+                self._replace(create_pin(self._checkpoint, batch, self._lasts))
 
     def end(self) -> None:
         """End the pin. Storage that does not answer is no error: the pin ends after its time."""
@@ -180,9 +178,12 @@ class HeldPin:
                     "`dstl rollback`, or by the query after its option pins.maxDuration: the query may delete what "
                     "the batch needs"
                 )
-            newer = _write(storage, self.batch, self._lasts, content)
-            end_pin(self._checkpoint, self._pin.name)
-            self._pin = newer
+            self._replace(_write(storage, self.batch, self._lasts, content))
+
+    def _replace(self, newer: Pin) -> None:
+        """Hold the newer pin, also if the older cannot be ended: it ends after its time."""
+        older, self._pin = self._pin, newer
+        end_pin(self._checkpoint, older.name)
 
     def _keep_renewing(self) -> None:
         while not self._ended.wait(self._pin.lasts.total_seconds() / 3):

@@ -11,8 +11,8 @@ from spark_dstl.checkpoint.format.checksum import before_part, crc32c
 from spark_dstl.checkpoint.format.logfile import Log, NeedsTail, Tail
 from spark_dstl.checkpoint.format.model import HEADER_LENGTH, Index, Part, Segment
 from spark_dstl.checkpoint.sparkfiles import json_object
-from spark_dstl.checkpoint.storage import Storage
-from spark_dstl.errors import DamagedLog, DstlError, MissingLogObject
+from spark_dstl.checkpoint.storage import Storage, TooLarge
+from spark_dstl.errors import DamagedLog, MissingLogObject
 
 _TAIL = 64 * 1024
 R = TypeVar("R")
@@ -129,7 +129,7 @@ class SegmentReader:
     def content(self, entry: LoadedEntry, segment: Segment, limit: int) -> bytes:
         """Return all bytes of a segment of at most `limit` bytes."""
         if segment.length > limit:
-            raise DstlError(f"{segment.name} has {segment.length} bytes, more than the {limit} that are read at once")
+            raise TooLarge(f"{segment.name} has {segment.length} bytes, more than the {limit} that are read at once")
         return b"".join(self.parts(entry, segment))
 
     def _pieces(self, entry: LoadedEntry, segment: Segment, part: Part) -> Iterator[bytes]:

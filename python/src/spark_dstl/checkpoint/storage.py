@@ -35,6 +35,10 @@ def silent(_what: str, _done: int, _of: int) -> None:
     """Ignore progress."""
 
 
+class TooLarge(UnreadableStorage):
+    """An object has more bytes than are read at once."""
+
+
 @dataclass(frozen=True)
 class StoredObject:
     """An object: its name relative to the directory, its bytes, and its last write by the storage's clock."""
@@ -105,7 +109,7 @@ class Storage:
 
         def whole(file: Any, size: int) -> bytes:
             if size > limit:
-                raise UnreadableStorage(f"{self.shown(name)} has {size} bytes, more than the {limit} that it may have")
+                raise TooLarge(f"{self.shown(name)} has {size} bytes, more than the {limit} that it may have")
             return _read(file, 0, size)
 
         return self._open(name, whole)

@@ -90,8 +90,12 @@ def _claim(found: Summary, now: datetime) -> str:
     claim = _run(found.claim_epoch, found.claim_run, found.claim_host)
     if claim is None:
         return "none: no run with the log has begun"
-    is_last = found.committed_epoch == found.claim_epoch
-    committed = "it has committed the newest batch" if is_last else "no batch of it is committed"
+    if found.committed_epoch == found.claim_epoch:
+        committed = "it has committed the newest batch"
+    elif found.committed_epoch is None and found.newest_batch is not None:
+        committed = "the newest batch names no run"
+    else:
+        committed = "no batch of it is committed"
     return f"{claim}, since {_ago(found.claimed_at, now)}; {committed}"
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -68,6 +69,9 @@ def serve_metrics(metrics: Metrics, host: str, port: int) -> ThreadingHTTPServer
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             """Log no requests."""
 
-    server = ThreadingHTTPServer((host, port), Handler)
+    class Server(ThreadingHTTPServer):
+        address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+
+    server = Server((host, port), Handler)
     threading.Thread(target=server.serve_forever, name="dstl-metrics", daemon=True).start()
     return server

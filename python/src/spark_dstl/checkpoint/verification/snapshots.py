@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from spark_dstl.checkpoint.format.names import Store
 from spark_dstl.checkpoint.reading import SegmentReader, read_entry
-from spark_dstl.checkpoint.storage import caught
+from spark_dstl.checkpoint.storage import TooLarge, caught
 from spark_dstl.checkpoint.survey import HeldZip
 from spark_dstl.checkpoint.verification.findings import Look, key_of
-from spark_dstl.errors import DamagedLog, DstlError, MissingLogObject
+from spark_dstl.errors import DamagedLog, MissingLogObject, UnsupportedLog
 
 _MAX_ZIP = 64 * 1024 * 1024
 _MAX_UNPACKED = 256 * 1024 * 1024
@@ -30,6 +30,10 @@ class Listed(NamedTuple):
 
 class NotASnapshot(Exception):
     """A zip is not that of a snapshot of Spark."""
+
+
+# Storage that does not answer is none of these.
+_DAMAGES = (NotASnapshot, DamagedLog, UnsupportedLog, MissingLogObject, TooLarge)
 
 
 def contents(zipped: bytes, deep: bool) -> list[Listed]:
@@ -75,7 +79,7 @@ def check(look: Look) -> int:
         def listed(held: HeldZip) -> list[Listed]:
             return contents(segments.content(entry, held.zip, _MAX_ZIP), look.deep)
 
-        return [(store, held, caught(listed, DstlError, NotASnapshot)(held)) for store, held in by_batch[batch]]
+        return [(store, held, caught(listed, *_DAMAGES)(held)) for store, held in by_batch[batch]]
 
     def read_plain(key: tuple[Store, int, str | None]) -> list[Listed] | None:
         content = look.storage.read(plain[key].name, _MAX_ZIP)
@@ -88,7 +92,7 @@ def check(look: Look) -> int:
             look.was_read.zip(batch, held.zip)
             _note_held(look, store, held, listed)
     plain = {(store, *key): one for store, facts in look.survey.stores.items() for key, one in facts.zips.items()}
-    for key, found in look.readers.each(caught(read_plain, DstlError, NotASnapshot), plain, _WHAT):
+    for key, found in look.readers.each(caught(read_plain, *_DAMAGES), plain, _WHAT):
         if look.deep:
             # Every entry of a zip has a checksum.
             look.was_read.files.add(plain[key].name.removeprefix("state/"))

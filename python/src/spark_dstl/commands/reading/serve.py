@@ -91,14 +91,16 @@ def serve(
     place = f"{'grpc+tls' if keys else 'grpc'}://{f'[{host}]' if ':' in host else host}"
     with at.opened() as checkpoint:
         server = StateServer(checkpoint, f"{place}:{port}", token, limits, keys)
+        http = None
         try:
             http = None if metrics_port is None else serve_metrics(server.metrics, host, metrics_port)
             facts = {"location": f"{place}:{server.port}", "batch": server.batch, "metrics_port": metrics_port}
             print_report(output, facts, lambda: [f"{at} as of batch {server.batch} is at {facts['location']}"])
             _run(server.run, server.stop)
+        finally:
             if http is not None:
                 http.shutdown()
-        finally:
+                http.server_close()
             server.close()
 
 
