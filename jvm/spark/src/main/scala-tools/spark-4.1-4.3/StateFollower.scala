@@ -29,8 +29,8 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 /**
- * Follows a checkpoint, batch by batch: an entry is read once for all stores, and Spark's classes decode the changes that it names.
- * Python calls it over py4j, one call at a time, in a process that has Spark's classes and no Spark application.
+ * Follows a checkpoint, batch by batch: an entry is read once for all stores, and Spark's classes decode the changes that it
+ * names. Python calls it over py4j, one call at a time, in a process that has Spark's classes and no Spark application.
  *
  * @param root     the checkpoint
  * @param settings of Spark, among them `spark.hadoop.` for the storage
@@ -100,7 +100,10 @@ private[sql] final class StateFollower(root: String, settings: JavaMap[String, S
   }
 }
 
-/** The commit entry of a followed batch; without a log its changes are in plain files. Absent values are null. */
+/**
+ * The commit entry of a followed batch; without a log its changes are in plain files. Absent values are null; an absent epoch
+ * is 0.
+ */
 private[sql] final class FollowedEntry(found: Option[LoadedEntry]) {
   def hasLog: Boolean = found.nonEmpty
   def id: String = found.flatMap(_.id).fold(null: String)(_.toString)
@@ -169,7 +172,7 @@ private[tools] final class FollowedRows(table: StoredTable) extends Rows {
   }
 }
 
-/** One partition of a store with all its column families, open for the decoding of its changelogs. */
+/** One partition of a store with the column families of its tables, open for the decoding of its changelogs. */
 private[tools] final class FollowedStore(read: ReadBatch, tables: Seq[StoredTable], partition: Int)
     extends AutoCloseable {
   private val provider: StateStoreProvider with SupportsFineGrainedReplay = {

@@ -87,7 +87,7 @@ private[coordinator] final class EntryWriter(
     }
   }
 
-  /** Fails unless the entry below `batch` has the id `known`. */
+  /** Fails unless the entry below `batch` has the id `known`, if one is known. */
   private def refuseIfReplaced(batch: Long, known: Option[UUID]): Future[Unit] =
     if (known.isEmpty) Future.unit
     else entries.read(batch - 1).flatMap {

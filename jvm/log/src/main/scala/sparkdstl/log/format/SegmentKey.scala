@@ -17,7 +17,6 @@ object SegmentKind {
   case object Snapshot extends SegmentKind(2, ".zip")
   case object SnapshotFile extends SegmentKind(3, ".sst")
 
-  /** Longer suffixes come first, because a name is matched in this order. */
   val all: Seq[SegmentKind] = Seq(Checksum, Changelog, Snapshot, SnapshotFile)
   def fromCode(code: Int): Option[SegmentKind] = all.find(_.code == code)
 }

@@ -50,7 +50,7 @@ final class FileDownloads(
       .map(_.getOrElse(throw new FileNotFoundException(s"File $file does not exist")))
   }
 
-  /** Downloads all files of the store that reports `progress`. After a failure, complete files stay. */
+  /** Downloads all files of the store that reports `progress`. After a failure all files stay, incomplete ones too. */
   def fetch(downloads: Seq[Download], progress: Option[RecoveryProgress#LoadingStore] = None): Unit = {
     downloads.foreach(download => Files.deleteIfExists(download.to): Unit)
     val missing = downloads.filterNot(isLinked(_, progress))

@@ -7,8 +7,8 @@ import sparkdstl.log.runtime.ProtocolRuntime
 import sparkdstl.log.storage.ObjectTail
 
 /**
- * Ranges with parts of several stores, fetched once for all stores of an executor; `disk` keeps those that were evicted from
- * memory. Data files never change and names are never reused, so later runs can use cached ranges.
+ * Ranges with parts of several stores, fetched once for all stores of an executor; `disk` keeps copies, also of those that
+ * were evicted from memory. Data files never change and names are never reused, so later runs can use cached ranges.
  */
 final class SharedRanges(
     memory: MemoryCache[RangePlace, Array[Byte]],

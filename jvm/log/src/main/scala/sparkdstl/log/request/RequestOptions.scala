@@ -41,7 +41,7 @@ final case class RequestOptions(
   /**
    * The delay after which attempt `number` that replaces another begins, if `maxAttempts` are under way: a connection may be
    * dead without an error. The delay doubles with each replacement, so that the load of a slow storage does not grow; the
-   * maximum is ten seconds, or the time that the bytes take on a slow line.
+   * maximum is ten seconds, `timeoutMillis`, or the time that the bytes take on a slow line.
    */
   def replacementMillis(kind: RequestKind, number: Int): Long = {
     val longest = Seq(RequestOptions.MaxDelayMillis, timeoutMillis, kind.transferMillis).max

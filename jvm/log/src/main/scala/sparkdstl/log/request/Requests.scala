@@ -78,8 +78,8 @@ final class Requests(
   }
 
   /**
-   * Completes with true when no attempt is under way, or with false after `timeoutMillis`. Called after [[close]]: before it,
-   * another attempt may begin at any time.
+   * Completes with true when no attempt is under way, or with false after `timeoutMillis` or once the timer is closed. Called
+   * after [[close]]: before it, another attempt may begin at any time.
    */
   def whenQuiet(timeoutMillis: Long): Future[Boolean] = {
     val promise = Promise[Boolean]()

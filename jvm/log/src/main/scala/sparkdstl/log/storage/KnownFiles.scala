@@ -61,7 +61,7 @@ final class KnownFiles(reader: Thread) {
   def read(file: Path, content: Array[Byte]): Unit =
     synchronized(contents.put(file, Future.successful(Some(ObjectTail(content, content.length.toLong))))): Unit
 
-  /** Forgets all that a write to the path may have changed. */
+  /** Forgets all that a write to the file may have changed. */
   def changed(path: Path): Unit = synchronized {
     contents.remove(path)
     presences.clear()

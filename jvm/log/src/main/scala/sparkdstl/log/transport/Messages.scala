@@ -98,7 +98,7 @@ object FromDriver {
   /** The driver has no memory for the inline bytes. The executor uploads them and seals again. */
   case object OverBudget extends FromDriver
 
-  /** The seal is refused and never counts. The local state of the `stale` stores must be loaded again. */
+  /** This send of the seal is refused; an earlier one may count. The local state of the `stale` stores must be loaded again. */
   final case class Refused(reason: String, stale: Vector[String]) extends FromDriver
 
   /** Whether the withdrawn seals may still be part of a commit, so that their uploads must not be deleted. */

@@ -12,8 +12,8 @@ import sparkdstl.log.request.StorageClient
 import sparkdstl.log.runtime.ProtocolRuntime
 
 /**
- * Deletes objects in the background, with one request for all that wait, and retries failures with growing delays. Objects
- * that stay cost only space: the sweep of a later run deletes them. Thread-safe.
+ * Deletes objects in the background, with one request for a page of those that wait, and retries failures with growing delays.
+ * Objects that stay cost only space: the sweep of a later run deletes them. Thread-safe.
  */
 final class ObjectDiscarder(
     storage: StorageClient,

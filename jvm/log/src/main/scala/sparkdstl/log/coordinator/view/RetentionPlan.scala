@@ -12,8 +12,8 @@ private[coordinator] final case class RetentionPlan(delete: Vector[Long], read: 
  * An entry is deleted once Spark has requested it and no store needs the entry. A store needs the entries from which its lowest
  * retained version and all later ones are rebuilt (see [[lowestVersion]]), and every entry as long as that version is unknown.
  * Entries without segments are kept under the same rule: otherwise a late write could take their names while a store needs the
- * plain files of their batches. A pinned batch counts as one that Spark retains, and so do all later ones: its reader may follow
- * the log from there. Retention never deletes the newest entry or a fenced one.
+ * plain files of their batches. A pinned batch counts as one that Spark retains, and so do all later ones: its reader may
+ * follow the log from there. Retention never deletes the newest entry or a fenced one.
  */
 private[coordinator] object RetentionPlan {
 
@@ -73,6 +73,6 @@ private[coordinator] object RetentionPlan {
 
 /**
  * Limits of one round of retention: deletions of entries and of data files, and reads of entries that may have no segments. A
- * round has one deadline for all that it deletes, and one that fails begins anew.
+ * round has a deadline each for files, entries and pins, and one that fails begins anew.
  */
 final case class RetentionLimits(deletions: Int = 100, reads: Int = 10, files: Int = 1000)

@@ -10,8 +10,8 @@ import org.apache.spark.sql.execution.streaming.state.dstl.runtime.ProcessResour
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkerSide
 
 /**
- * The log in one Spark environment: the resources of the process, and its sides as a driver and as an executor. Created with the
- * first use, and closed with the Spark environment.
+ * The log in one Spark environment: the resources of the process, and its sides as a driver and as an executor. Created with
+ * the first use, and closed with the Spark environment.
  *
  * @param env the Spark environment; null in a process that has none
  */
@@ -53,8 +53,8 @@ private[dstl] object DstlEnvironment {
   private var of: SparkEnv = _
 
   /**
-   * The log in this process's Spark environment. Only the classes that Spark creates call this, and pass on what they get. The
-   * log of an earlier Spark environment is closed.
+   * The log in this process's Spark environment. Only entry points call this, those that Spark creates and `StateFollower`,
+   * and pass on what they get. The log of an earlier Spark environment is closed.
    */
   def get: DstlEnvironment = synchronized {
     val env = SparkEnv.get

@@ -19,7 +19,7 @@ import sparkdstl.log.config.{LogOptions, OverlapMode}
 import sparkdstl.log.coordinator._
 import sparkdstl.log.coordinator.ownership.BasePathOwner
 import sparkdstl.log.coordinator.retention.Deleter
-import sparkdstl.log.error.{LogErrors, LostObjectException}
+import sparkdstl.log.error.{Causes, LogErrors, LostObjectException}
 import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.format.{CommitEntry, QueryLocation}
 import sparkdstl.log.read.{EntryReader, WayBack}
@@ -185,20 +185,23 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     val setup = RunSetup(run, Utils.localCanonicalHostName(), application, reports.id, options)
     val shared = DriverResources(executors, resources.inlineBudget, metrics)
     val stopping = FailPoints.ofTests.fold(storage)(_.beforeCommitEntries(storage))
-    val (begun, finished) = explained(checkpoint) {
-      val begun = waiting.on(RunFactory.begin(stopping, setup, shared))
-      val finished = finishRepartition(begun, storage.location, files)
-      if (finished.isEmpty)
-        begun.missingOffsets.foreach(batch => throw LogErrors.missingOffsets(storage.location.offsetsOf(batch)))
-      (begun, finished)
-    }
+    val begun = explained(checkpoint)(waiting.on(RunFactory.begin(stopping, setup, shared)))
     import begun.coordinator
-    hasBegun.set(true)
-    reads.claimed(begun)
-    finished.foreach(known.changed)
-    restoreDirectories(checkpoint, coordinator.stores, reads)
-    QueryShims.noteRun(context, run)
     val made = new DrivenRun(coordinator, reports, storage, Thread.currentThread(), known, mayOverlap(options))
+    // Else the claim of a start that fails looks like that of a run.
+    Causes.cleaningUp(end(made)) {
+      val finished = explained(checkpoint) {
+        val finished = finishRepartition(begun, storage.location, files)
+        if (finished.isEmpty)
+          begun.missingOffsets.foreach(batch => throw LogErrors.missingOffsets(storage.location.offsetsOf(batch)))
+        finished
+      }
+      hasBegun.set(true)
+      reads.claimed(begun)
+      finished.foreach(known.changed)
+      restoreDirectories(checkpoint, coordinator.stores, reads)
+    }
+    QueryShims.noteRun(context, run)
     synchronized(driven.put(root.toString, made)): Unit
     runs.begin(coordinator): Unit
     val manner = HadoopLogStorage.mannerOf(checkpoint.configuration, root, options.publish)

@@ -43,7 +43,7 @@ private[driver] final class StartReads(root: Path, files: CheckpointFiles, known
     })
   }
 
-  /** Adds what the claim has found: from here on, the listings are those after the claim. */
+  /** Adds what the claim has found: from here on, the listings of `commits` and `offsets` are those after the claim. */
   def claimed(begun: BegunRun): Unit = {
     Seq(DIR_NAME_COMMITS -> begun.listed.commits, DIR_NAME_OFFSETS -> begun.listed.offsets).foreach {
       // A directory without entries may exist.

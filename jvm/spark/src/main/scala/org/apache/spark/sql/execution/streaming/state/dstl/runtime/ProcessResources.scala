@@ -133,7 +133,7 @@ private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable 
     )
   )
 
-  /** Runs attempts at requests to the file system of `path`; their threads are bounded for the whole process. */
+  /** Runs attempts at requests to the file system of `path`; their threads are bounded for each file system. */
   def store(path: Path, configuration: Configuration, options: LogOptions): ThreadedObjectStore = {
     val fileSystem = path.getFileSystem(configuration)
     val store = stores.computeIfAbsent(

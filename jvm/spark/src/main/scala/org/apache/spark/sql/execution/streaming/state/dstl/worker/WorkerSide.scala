@@ -170,7 +170,7 @@ private[dstl] final class WorkerSide(env: SparkEnv, resources: ProcessResources,
     made
   }
 
-  /** The driver's endpoint, if one of its queries uses the log. */
+  /** The driver's endpoint, if its process has used the log. */
   private def driverEndpoint: Option[RpcEndpointRef] =
     if (env == null) None
     else

@@ -9,12 +9,12 @@ import sparkdstl.testing.LocalFiles
 
 import org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.EntryPoints
-import org.apache.spark.sql.execution.streaming.state.dstl.{LoggedBatches, QuerySuite, SparkFacts}
+import org.apache.spark.sql.execution.streaming.state.dstl.{LoggedBatches, Patience, QuerySuite, SparkFacts}
 import org.apache.spark.sql.functions.{col, timestamp_seconds}
 import org.apache.spark.sql.streaming.StreamingQuery
 
 /** Stored objects that are damaged, missing or foreign: the error names each first, and a restart loses nothing. */
-class DamageSuite extends QuerySuite {
+class DamageSuite extends QuerySuite with Patience {
   private val uploads = option("inline.maxSegmentSize") -> "0"
 
   /**
@@ -158,6 +158,21 @@ class DamageSuite extends QuerySuite {
   fails("an emptied newest entry in offsets", Some(2))(empty(offsets(3)))(damaged, "offsets/3")
   fails("an emptied entry in offsets before the newest", Some(1))(empty(offsets(2)))(damaged, "offsets/2")
   fails("a missing newest entry in offsets", Some(2))(remove(offsets(3)))(missing, "offsets/3", "No state is lost")
+
+  test("a start that fails after its claim marks its end, so that a rollback finds no run") {
+    def ends = files().filter(_.matches("dstl/epochs/\\d+\\.ended")).size
+    val input = numbers()
+    for (name <- Seq("first", "second")) {
+      input.addData(0 until 10)
+      complete(start(counts(input), name))
+    }
+    eventually(assert(ends >= 1))
+    val before = ends
+    remove(offsets(1)): Unit
+    assert(failure(start(counts(input), "damaged")).getMessage.contains(missing))
+    eventually(assert(ends == before + 1))
+  }
+
   fails("a missing entry in offsets before the newest", Some(1))(remove(offsets(2)))(missing, "offsets/2")
   fails("a flipped bit in a data file", Some(1), uploads)(flip(dataFileOf(2))(_ => 40))(damaged, "/dstl/data/")
   fails("a missing data file", Some(1), uploads)(remove(dataFileOf(2)))(missing, ".changelog")
