@@ -35,9 +35,9 @@ def test_the_query_of_the_readme_runs_and_prints_its_metrics(tmp_path: Path) -> 
     done = subprocess.run(command, env=environment, cwd=tmp_path, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     # RocksDB's own threads may crash the JVM as it ends, as with stock Spark: it reports that behind what was printed.
-    printed = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    assert printed, f"{done.stdout}\n{done.stderr}"
-    assert "dstlSegments" in json.loads(printed[-1])
+    printed = [line for line in done.stdout.splitlines() if not line.startswith("#")][-1]
+    assert printed.startswith("{"), f"{done.stdout}\n{done.stderr}"
+    assert "dstlSegments" in json.loads(printed)
     checkpoint = tmp_path / "bucket" / "checkpoints" / "clicks"
     entry = (checkpoint / "commits" / "0").read_bytes().splitlines()
     assert b"run" in entry[2]
