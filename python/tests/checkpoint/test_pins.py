@@ -89,6 +89,20 @@ def test_a_pin_that_another_has_ended_is_not_renewed(written: WrittenCheckpoint)
             held.renew()
 
 
+def test_a_moved_pin_is_the_newer_one_also_if_the_older_cannot_be_ended(
+    written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: Any) -> None:
+        raise UnreadableStorage("permission denied")
+
+    with spark_dstl.open(str(written.root)) as checkpoint, checkpoint.pin(1) as held:
+        with monkeypatch.context() as patch:
+            patch.setattr(Storage, "delete", refused)
+            with pytest.raises(UnreadableStorage):
+                held.move(2)
+        assert held.batch == 2
+
+
 def test_without_permission_reads_go_without_a_pin(written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: Any) -> None:
         raise UnreadableStorage("permission denied")

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+import urllib.request
 from contextlib import closing
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -28,6 +29,7 @@ from written_checkpoint import WrittenCheckpoint, entry_id
 import spark_dstl
 from spark_dstl.commands import main
 from spark_dstl.commands.reading.serve import _run
+from spark_dstl.serving.metrics import Metrics, serve_metrics
 from spark_dstl.serving.requests import MAX_BYTES
 from spark_dstl.serving.server import Limits, StateServer
 
@@ -106,6 +108,18 @@ def test_with_a_certificate_calls_are_encrypted() -> None:
                 pytest.raises(flight.FlightUnavailableError),
             ):
                 Client(client).read("describe").read_all()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_metrics_are_served_at_both_kinds_of_addresses(host: str) -> None:
+    server = serve_metrics(Metrics(lambda: {"batch": 7}), host, 0)
+    try:
+        place = f"[{host}]" if ":" in host else host
+        with urllib.request.urlopen(f"http://{place}:{server.server_address[1]}/", timeout=10) as answer:
+            assert b"dstl_serve_batch 7" in answer.read()
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def test_so_many_reads_are_open_at_a_time() -> None:
