@@ -25,14 +25,14 @@ final class CoordinatedRuns {
   def end(id: RunId): Option[RunCoordinator] =
     runs.getAndUpdate(of => of.ended(of.current(id).map(_.id))).current(id)
 
-  /** Records that an ended run on `root` has requests under way until `quiet` completes. */
+  /** Records that an ended run on `root` has writes under way until `quiet` completes. */
   def busyUntil(root: String, quiet: Future[Unit])(implicit executor: ExecutionContext): Unit = {
     val all = runs.updateAndGet(_.occupied(root, quiet)).busy(root)
     all.onComplete(_ => runs.updateAndGet(_.freed(root, all)))
   }
 
   /**
-   * Completes when no ended run on `root` has a request under way. A run waits for it before it begins: two runs of one process
+   * Completes when no ended run on `root` has a write under way, or has waited for that as long as it does. A run waits for it before it begins: two runs of one process
    * must not write one commit entry. It covers all ended runs, because the start of a run may be interrupted while it waits.
    */
   def whenQuiet(root: String): Future[Unit] = runs.get.busy.getOrElse(root, Future.unit)

@@ -135,7 +135,10 @@ final class RunCoordinator private[coordinator] (
     case Failure(error) => close().transform(_ => Failure(error))
   }
 
-  /** Ends the run: refuses commits, and runs a last round of retention. Completes when the run's requests have ended. */
+  /**
+   * Ends the run: refuses commits, runs a last round of retention, and marks the end when the run's writes are over, for which it
+   * waits a limited time.
+   */
   def close(): Future[Unit] = {
     val before = state.modify { of =>
       (if (of.isAtWork) of.copy(phase = RunPhase.Closing, restart = None) else of, of)

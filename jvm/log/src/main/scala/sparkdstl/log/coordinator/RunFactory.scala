@@ -103,7 +103,8 @@ object RunFactory {
       options.pinsMaxDurationMs,
       metrics.deletionFailed
     )
-    val cleanup = new Cleanup(storage, state, deleter, rounds, new OrphanSweep(storage, entries, fencing, state))
+    val sweep = new OrphanSweep(storage, entries, fencing, state)
+    val cleanup = new Cleanup(storage, state, deleter, rounds, sweep, limits.quietMillis)
     val plans = new BatchPlans(
       for (entry <- claimed.newest.logged; sums <- entry.index.spark; offsets <- sums.offsets) yield entry.batch ->
         offsets,

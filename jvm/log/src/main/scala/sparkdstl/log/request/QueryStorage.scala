@@ -48,7 +48,6 @@ final case class QueryStorage(
 
   override def close(): Unit = Seq(checkpoint, log).foreach(_.requests.close())
 
-  /** Completes when no attempt of an ended request is under way, or after `millis`. */
-  def whenQuiet(millis: Long): Future[Unit] =
-    Future.sequence(Seq(checkpoint, log).map(_.requests.whenQuiet(millis))).map(_ => ())
+  /** Completes when no write is under way, nor an attempt at a write that has its outcome. */
+  def whenQuiet: Future[Unit] = Future.sequence(Seq(checkpoint, log).map(_.requests.whenQuiet)).map(_ => ())
 }

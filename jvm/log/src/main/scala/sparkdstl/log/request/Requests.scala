@@ -3,7 +3,6 @@ package sparkdstl.log.request
 
 import scala.collection.mutable
 import scala.concurrent.{ExecutionContext, Future, Promise}
-import scala.util.control.NonFatal
 
 import org.slf4j.LoggerFactory
 
@@ -41,8 +40,9 @@ final class Requests(
 
   // All guarded by this.
   private val undecided = mutable.LinkedHashSet.empty[RunningRequest[_]]
-  private val waitingForQuiet = mutable.LinkedHashSet.empty[Promise[Boolean]]
   private var attemptsUnderWay = 0
+  private var writesUnderWay = 0 // undecided writes, and running attempts at writes
+  private var quiet = Promise[Unit]() // completed when that number gets zero
   private var closed = false
 
   /**
@@ -54,7 +54,10 @@ final class Requests(
     val request = new RunningRequest[T](kind, name, timeoutMillis, begin, this)
     history.hedges.earn()
     val accepted = synchronized {
-      if (!closed) undecided += request
+      if (!closed) {
+        undecided += request
+        if (kind.isWrite) writesUnderWay += 1
+      }
       !closed
     }
     if (accepted) request.start() else request.giveUp(Requests.Closed)
@@ -68,7 +71,7 @@ final class Requests(
     new Attempt(begun.flatMap(_.result), () => begun.foreach(_.cancel()))
   }
 
-  /** Ends all current and later requests, as failed or unknown. Cancelled attempts may continue until [[whenQuiet]]. */
+  /** Ends all current and later requests, as failed or unknown. Cancelled writes may continue until [[whenQuiet]]. */
   override def close(): Unit = {
     val abandoned = synchronized {
       closed = true
@@ -77,42 +80,39 @@ final class Requests(
     abandoned.foreach(_.giveUp(Requests.Closed))
   }
 
-  /**
-   * Completes with true when no attempt is under way, or with false after `timeoutMillis` or once the timer is closed. Called
-   * after [[close]]: before it, another attempt may begin at any time.
-   */
-  def whenQuiet(timeoutMillis: Long): Future[Boolean] = {
-    val promise = Promise[Boolean]()
-    val timeout =
-      try Some(runtime.timer.schedule(timeoutMillis)(() => promise.trySuccess(false): Unit))
-      catch { case NonFatal(_) => None }
-    val quiet = synchronized {
-      if (attemptsUnderWay > 0 && timeout.isDefined) waitingForQuiet += promise
-      attemptsUnderWay == 0
-    }
-    if (quiet || timeout.isEmpty) promise.trySuccess(quiet): Unit
-    promise.future.onComplete { _ =>
-      timeout.foreach(_.cancel())
-      synchronized(waitingForQuiet -= promise)
-    }(runtime.executor)
-    promise.future
-  }
+  /** Completes when no write is under way, nor an attempt at a write that has its outcome. */
+  def whenQuiet: Future[Unit] = synchronized(if (writesUnderWay == 0) Future.unit else quiet.future)
 
   /** Attempts under way, those of requests with an outcome included. */
   def underWay: Int = synchronized(attemptsUnderWay)
 
-  private[request] def attemptStarted(): Unit = synchronized(attemptsUnderWay += 1)
-
-  /** Called after the end of an attempt was handled. */
-  private[request] def attemptEnded(): Unit = {
-    val quiet = synchronized {
-      attemptsUnderWay -= 1
-      if (attemptsUnderWay == 0) waitingForQuiet.toVector else Vector.empty
-    }
-    quiet.foreach(_.trySuccess(true))
+  private[request] def attemptStarted(kind: RequestKind): Unit = synchronized {
+    attemptsUnderWay += 1
+    if (kind.isWrite) writesUnderWay += 1
   }
 
-  private[request] def decided(request: RunningRequest[_]): Unit = synchronized(undecided -= request): Unit
+  /** Called after the end of an attempt was handled. */
+  private[request] def attemptEnded(kind: RequestKind): Unit = {
+    synchronized(attemptsUnderWay -= 1)
+    if (kind.isWrite) writeEnded()
+  }
+
+  private[request] def decided(request: RunningRequest[_]): Unit = {
+    val wasUndecided = synchronized(undecided.remove(request))
+    if (wasUndecided && request.kind.isWrite) writeEnded()
+  }
+
+  private def writeEnded(): Unit = {
+    val isQuiet = synchronized {
+      writesUnderWay -= 1
+      Option.when(writesUnderWay == 0) {
+        val last = quiet
+        quiet = Promise()
+        last
+      }
+    }
+    isQuiet.foreach(_.success(()))
+  }
 }
 
 private object Requests {

@@ -12,7 +12,7 @@ import sparkdstl.log.storage.{Attempt, StorageErrors}
 
 /** Runs one request as its [[RequestState]] decides, until its last attempt has ended. */
 private[request] final class RunningRequest[T](
-    kind: RequestKind,
+    val kind: RequestKind,
     name: String,
     timeoutMillis: Long,
     attempt: Int => Attempt[T],
@@ -79,7 +79,7 @@ private[request] final class RunningRequest[T](
           state = next
           reason.foreach(count)
           // Counted under the lock, so that `Requests` is not quiet between the decision and the attempt.
-          reason.foreach(_ => requests.attemptStarted())
+          reason.foreach(_ => requests.attemptStarted(kind))
           (true, reason.toOption.map(_ => next.attempts.size), aborted)
         }
       }
@@ -154,7 +154,7 @@ private[request] final class RunningRequest[T](
             proceed()
           }
       }
-    } finally requests.attemptEnded()
+    } finally requests.attemptEnded(kind)
 
   /** Ends the request if there is a first outcome, and returns whether it did. */
   private def decide(outcomeOf: RequestState => Option[Outcome[T]]): Boolean = {

@@ -2,6 +2,7 @@
 package sparkdstl.log.runtime
 
 import scala.concurrent.{ExecutionContext, Future, Promise}
+import scala.util.Success
 import scala.util.control.NonFatal
 
 /**
@@ -16,6 +17,19 @@ final class ProtocolRuntime(val timer: Timer, val random: RandomSource, val exec
     try timer.schedule(millis)(() => due.trySuccess(()): Unit): Unit
     catch { case NonFatal(error) => due.tryFailure(error): Unit }
     due.future
+  }
+
+  /** The result of `done`, or `late` if it has none after `millis` milliseconds or the timer is closed. */
+  def within[T](millis: Long, done: Future[T])(late: => T): Future[T] = {
+    val first = Promise[T]()
+    try {
+      val alarm = timer.schedule(millis)(() => first.trySuccess(late): Unit)
+      done.onComplete { result =>
+        alarm.cancel()
+        first.tryComplete(result)
+      }(executor)
+    } catch { case NonFatal(_) => first.tryComplete(done.value.getOrElse(Success(late))): Unit }
+    first.future
   }
 }
 

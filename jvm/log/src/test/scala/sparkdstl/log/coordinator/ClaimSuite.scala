@@ -105,6 +105,36 @@ class ClaimSuite extends AnyFunSuite {
     assert(epochs == Seq("1", "2", "2.ended"))
   })
 
+  test("a run marks its claim as ended once its writes are over, for which it waits a limited time")(new Fixture {
+    for ((run, epoch, isInTime) <- Seq((FormatSamples.someRun, "1", true), (otherRun, "2", false))) {
+      val ending = begin(run)
+      val slow = new Hang
+      store.script("create", slow)
+      storage.create(location.file(s"slow-$epoch"), content): Unit
+      val closed = ending.close()
+      assert(!closed.isCompleted && !epochs.contains(s"$epoch.ended"))
+      if (isInTime) slow.release() else timer.advance(30000)
+      result(closed)
+      assert(epochs.contains(s"$epoch.ended") == isInTime)
+      result(ending.close())
+      slow.release()
+    }
+    assert(!epochs.contains("2.ended"))
+  })
+
+  test("a run marks its claim as ended after its sweep of what earlier runs have left")(new Fixture {
+    commit(begin(otherRun), 0)
+    val run = begin()
+    val slow = new Hang
+    store.script("list", slow)
+    commit(run, 1)
+    val closed = run.close()
+    assert(!closed.isCompleted && !epochs.contains("2.ended"))
+    slow.release()
+    result(closed)
+    assert(epochs.contains("2.ended"))
+  })
+
   test("the claims of at most a hundred runs are kept")(new Fixture {
     val runs = (0L to 105L).map { batch =>
       val run = begin(if (batch % 2 == 0) FormatSamples.someRun else otherRun)

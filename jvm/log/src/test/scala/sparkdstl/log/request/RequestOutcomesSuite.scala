@@ -160,18 +160,18 @@ class RequestOutcomesSuite extends AnyFunSuite {
     assert(retrying.attempts.begun == 1 && timer.pending == 0)
   })
 
-  test("closed requests are quiet when their last attempt has ended or the wait times out")(new OneRequest {
+  test("requests are quiet when the last attempt at a write has ended")(new OneRequest {
     timer.advance(1000)
-    requests.close()
-    val short = requests.whenQuiet(10)
-    val long = requests.whenQuiet(10000)
-    timer.advance(10)
-    assert(short.value.get.get == false && !long.isCompleted)
+    val quiet = requests.whenQuiet
     running.attempts.succeed(1)
-    assert(!long.isCompleted)
+    assert(running.outcome.nonEmpty && !quiet.isCompleted)
+    run(read): Unit
+    val retried = run()
     running.attempts.fail(2)
-    assert(long.value.get.get)
-    assert(requests.whenQuiet(10).value.get.get)
+    retried.attempts.fail(1)
+    assert(!quiet.isCompleted, "a write waits for its retry")
+    requests.close()
+    assert(quiet.isCompleted && requests.whenQuiet.isCompleted)
     assert(timer.pending == 0)
   })
 }

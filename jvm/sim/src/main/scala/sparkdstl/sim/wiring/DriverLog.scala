@@ -156,7 +156,7 @@ final class DriverLog(
     environment.runs.end(run): Unit
     val quiet = coordinator.fold(Future.unit)(_.close()).transformWith { _ =>
       storage.close()
-      storage.whenQuiet(30000)
+      runtime.within(30000, storage.whenQuiet)(())
     }
     environment.runs.busyUntil(run.root, quiet)
   }

@@ -57,7 +57,7 @@ object Claims {
   private val EndMark = "ended\n".getBytes(UTF_8)
 
   /**
-   * Marks the run of `epoch` as ended, without requests under way. Always succeeds: without the mark the claim only stays
+   * Marks the run of `epoch` as ended, without writes under way. Always succeeds: without the mark the claim only stays
    * longer than necessary.
    */
   private[coordinator] def end(storage: QueryStorage, epoch: Long): Future[Unit] =

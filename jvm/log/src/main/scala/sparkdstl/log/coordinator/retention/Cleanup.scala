@@ -1,20 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 package sparkdstl.log.coordinator.retention
 
-import scala.concurrent.{ExecutionContext, Future}
+import scala.concurrent.{ExecutionContext, Future, Promise}
+
+import org.slf4j.LoggerFactory
 
 import sparkdstl.log.coordinator.ownership.Claims
 import sparkdstl.log.coordinator.view.{GuardedState, RunPhase}
 import sparkdstl.log.request.QueryStorage
 
-/** Deletes unneeded objects of the log: on request, after each commit, and at the end of the run. */
+/**
+ * Deletes unneeded objects of the log: on request, after each commit, and at the end of the run.
+ *
+ * @param quietMillis how long the end of the run waits until its writes are over
+ */
 private[coordinator] final class Cleanup(
     storage: QueryStorage,
     state: GuardedState,
     deleter: Deleter,
     rounds: RetentionRounds,
-    sweep: OrphanSweep
+    sweep: OrphanSweep,
+    quietMillis: Long
 ) {
+  private val logger = LoggerFactory.getLogger(classOf[Cleanup])
   private implicit val executor: ExecutionContext = storage.runtime.executor
 
   def request(): Unit = rounds.request()
@@ -38,13 +46,32 @@ private[coordinator] final class Cleanup(
       _ <- rounds.whenIdle
     } yield ()
 
-  /** Marks the claim of the run as ended, unless the outcome of its last commit is unknown. */
+  /**
+   * Marks the claim of the run as ended: no write of the run takes effect any more. Without the mark if the outcome of the last
+   * commit is unknown, or if a write is still under way after `quietMillis`: a hedge that was cancelled, for example.
+   */
   def endClaim(): Future[Unit] = {
-    val isFirst = state.modify { of =>
-      val isFirst = of.phase == RunPhase.Ended && !of.claimEnded
-      (of.copy(claimEnded = of.claimEnded || isFirst), isFirst)
+    val done = Promise[Unit]()
+    val (end, isFirst) = state.modify { of =>
+      val marks = of.phase == RunPhase.Ended && of.exclusive && of.claimEnd.isEmpty
+      val end = of.claimEnd.getOrElse(if (marks) done.future else Future.unit)
+      (of.copy(claimEnd = of.claimEnd.orElse(Option.when(marks)(end))), (end, marks))
     }
-    val now = state.get
-    if (isFirst && now.exclusive) Claims.end(storage, now.view.epoch) else Future.unit
+    if (isFirst) done.completeWith(markEnd()): Unit
+    end
+  }
+
+  private def markEnd(): Future[Unit] = {
+    val epoch = state.get.view.epoch
+    val quiet = sweep.whenIdle.flatMap(_ => storage.whenQuiet).map(_ => true)
+    storage.runtime.within(quietMillis, quiet)(false).flatMap {
+      case true => Claims.end(storage, epoch)
+      case false =>
+        logger.warn(
+          s"The claim ${storage.location.epoch(epoch)} of the ended run is not marked as ended, because writes are under way after " +
+            s"${quietMillis / 1000} s: dstl commands that change the checkpoint need --stopped for a while"
+        )
+        Future.unit
+    }
   }
 }

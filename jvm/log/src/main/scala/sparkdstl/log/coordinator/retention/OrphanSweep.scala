@@ -3,7 +3,7 @@ package sparkdstl.log.coordinator.retention
 
 import java.util.concurrent.TimeUnit
 
-import scala.concurrent.{ExecutionContext, Future}
+import scala.concurrent.{ExecutionContext, Future, Promise}
 import scala.util.{Failure, Success}
 
 import org.apache.hadoop.fs.Path
@@ -38,13 +38,15 @@ private[coordinator] final class OrphanSweep(
 
   /** Begins the sweep after a commit, unless it is done, under way, blocked, or has just failed. */
   def request(): Unit = {
+    val ended = Promise[Unit]()
     val begins = state.modify { of =>
       val failures = of.sweep match {
         case SweepState.Due(before, notBefore) if runtime.timer.nowNanos - notBefore >= 0 => Some(before)
         case SweepState.BlockedBy(batch) if !of.view.entries.contains(batch) => Some(0)
         case _ => None
       }
-      if (of.isAtWork && failures.nonEmpty) (of.copy(sweep = SweepState.UnderWay), failures) else (of, None)
+      if (of.isAtWork && failures.nonEmpty) (of.copy(sweep = SweepState.UnderWay(ended.future)), failures)
+      else (of, None)
     }
     begins.foreach(failures =>
       sweep().onComplete { outcome =>
@@ -67,8 +69,15 @@ private[coordinator] final class OrphanSweep(
             SweepState.Due(failures + 1, runtime.timer.nowNanos + TimeUnit.MILLISECONDS.toNanos(delay))
         }
         state.update(_.copy(sweep = next)): Unit
+        ended.success(())
       }
     )
+  }
+
+  /** Completes when no sweep is under way. */
+  def whenIdle: Future[Unit] = state.get.sweep match {
+    case SweepState.UnderWay(ended) => ended
+    case _ => Future.unit
   }
 
   /** @return the number of deleted files */

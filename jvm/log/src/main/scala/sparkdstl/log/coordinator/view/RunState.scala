@@ -16,7 +16,7 @@ import sparkdstl.log.transport.BarrierReport
  * @param sealsAll whether this run has committed a batch, and the newest one had seals from all stores
  * @param claims the claims that were read, by epoch; None for a claim that was deleted or has the format of another release
  * @param pins the pins of the last listing
- * @param claimEnded whether the run's claim was marked as ended
+ * @param claimEnd completes when the claim of the ended run is marked, or stays without a mark
  * @param bypassed whether changes of the query bypass the log
  */
 private[coordinator] final case class RunState(
@@ -29,7 +29,7 @@ private[coordinator] final case class RunState(
     restart: Option[Restart] = None,
     claims: Map[Long, Option[Claim]] = Map.empty,
     pins: Pins = Pins(),
-    claimEnded: Boolean = false,
+    claimEnd: Option[Future[Unit]] = None,
     sealsAll: Boolean = false,
     bypassed: Boolean = false,
     round: RoundState = RoundState.Idle(0L),
@@ -115,7 +115,7 @@ private[coordinator] object SweepState {
   /** The sweep is to begin, but not before this time of the runtime's timer. */
   final case class Due(failures: Int, notBeforeNanos: Long) extends SweepState
 
-  case object UnderWay extends SweepState
+  final case class UnderWay(ended: Future[Unit]) extends SweepState
 
   /** The entry of this batch is damaged, so its data files are unknown: the sweep waits until the entry is deleted. */
   final case class BlockedBy(batch: Long) extends SweepState

@@ -70,10 +70,10 @@ private[dstl] final class DrivenRun(
   /** The first file manager that calls this owns the run and writes its commit entries; false for all others. */
   def own(): Boolean = isOwned.compareAndSet(false, true)
 
-  /** Ends the run, and then its requests. Completes when no attempt is under way, or `millis` after the end. */
+  /** Ends the run, and then its requests. Completes when no write is under way, or `millis` after the end. */
   def end(millis: Long): Future[Unit] = coordinator.close().transformWith { ended =>
     storage.close()
-    storage.whenQuiet(millis).transform(_ => ended)(ExecutionContext.parasitic)
+    storage.runtime.within(millis, storage.whenQuiet)(()).transform(_ => ended)(ExecutionContext.parasitic)
   }(ExecutionContext.parasitic)
 }
 
