@@ -29,7 +29,7 @@ private[dstl] final class DstlRocksDB(
     loggingId: String,
     override protected val resources: ProcessResources,
     override protected val store: Option[LoggedStore]
-) extends RocksDB(dfsRootDir, conf, localRootDir, hadoopConf, loggingId) with TrackedState with KeptCommitShims {
+) extends RocksDB(dfsRootDir, conf, localRootDir, hadoopConf, loggingId) with TrackedState with LockedDatabaseShims {
 
   RocksDBFields.fileManager.set(
     this,
@@ -46,7 +46,7 @@ private[dstl] final class DstlRocksDB(
   register()
 
   override def load(version: Long, readOnly: Boolean): RocksDB = {
-    isAsCommitted = false
+    lock()
     loadTracked(loggingId, version, loadedVersion == version)(RocksDBFields.loadedVersion.setLong(this, -1L)) {
       current =>
         if (!current.isLocal) refuseSnapshotsInLog()
@@ -73,7 +73,7 @@ private[dstl] final class DstlRocksDB(
     // Spark releases the store within its commit; another attempt can change it afterwards.
     remember(loadedVersion + 1): Unit
     val version = super.commit()
-    isAsCommitted = true
+    noteCommitted()
     version
   }
 
@@ -81,6 +81,8 @@ private[dstl] final class DstlRocksDB(
     unregister()
     super.close()
   }
+
+  override protected def lockArguments: Seq[AnyRef] = Nil
 
   private def loadedVersion: Long = RocksDBFields.loadedVersion.getLong(this)
 }

@@ -44,16 +44,10 @@ private[dstl] final class DstlRocksDB(
   private val materialization =
     new Materialization(made.loggingId, options, resources, files, confirmUploaded)
 
-  // Used by the task's thread alone.
-  private var newestLoad = new StoreLoad(None, None)
-  private var columnFamiliesChanged = false
-  private var loadsEmpty = false
+  // Guarded by Spark's lock of the store.
+  private var changing = new Changing(new StoreLoad(None, None), loadsEmpty = false)
   private var snapshotVersion = 0L
   private var writes = 0L
-  private var taken: Option[RocksDBSnapshot] = None
-
-  // Whether the current commit includes its snapshot because the snapshot is overdue.
-  private var isOverdue = false
 
   // Guarded by attempts: the newest plain snapshot, until Spark's maintenance uploads it.
   private var plain: Option[RocksDBSnapshot] = None
@@ -62,10 +56,9 @@ private[dstl] final class DstlRocksDB(
 
   override protected def loading(version: Long, loadEmpty: Boolean)(load: () => RocksDB): RocksDB = {
     materialization.refuseIfFailed()
-    loadsEmpty = loadEmpty
-    columnFamiliesChanged = false
+    lockForLoad()
     loadTracked(made.loggingId, version, loadedVersion == version && !loadEmpty)(forgetLoaded()) { current =>
-      newestLoad = current
+      changing = new Changing(current, loadEmpty)
       if (!current.isLocal) materialization.abandon()
       val loaded = load()
       if (!current.isLocal) noteLoaded(version, current.bytes)
@@ -87,42 +80,38 @@ private[dstl] final class DstlRocksDB(
     val loads = (for (of <- store; to <- worker) yield to.loaded(of.directory)).getOrElse(1)
     schedule.loaded(from.bytes, version - from.version, replayedBytes, runsSince, loads)
     // Column families that the load creates do not count.
-    columnFamiliesChanged = false
+    changing.columnFamiliesChanged = false
   }
 
   override protected def beforeColumnFamily(name: String): Unit =
-    columnFamiliesChanged ||= !checkColFamilyExists(name)
+    changing.columnFamiliesChanged ||= !checkColFamilyExists(name)
 
   override def removeColFamilyIfExists(colFamilyName: String): Boolean = {
     val removed = super.removeColFamilyIfExists(colFamilyName)
-    columnFamiliesChanged ||= removed
+    changing.columnFamiliesChanged ||= removed
     removed
   }
 
   override protected def committing(isAsked: Boolean)(commit: Boolean => Committed): Committed = {
+    // Spark 4.0 releases the store within the commit; another attempt can change it afterwards.
+    val own = changing
+    own.isOverdue = materializes && schedule.isOverdue
     // One at a time: a second snapshot would upload again what the first has not uploaded yet.
-    isOverdue = materializes && schedule.isOverdue
     val isDue =
       if (materializes) (isAsked || schedule.isDue || materialization.isWantedAgain) && !materialization.isBusy
       else isAsked || loadedVersion + 1 - snapshotVersion >= made.conf.minDeltasForSnapshot
     val local = materialization.local
     try {
-      // Spark 4.0 releases the store within the commit; another attempt can change it afterwards.
       val attempt = remember(loadedVersion + 1)
-      val committed = commit(isDue || isOverdue)
+      val committed = commit(isDue || own.isOverdue)
       for (of <- store; worker <- of.worker if of.isLogged; snapshot <- local.carried)
         TaskLog.carryFor(worker, of.directory, snapshot)
-      schedule.committed(newestLoad.written, hasChanged)
-      val made = taken
-      taken = None
+      schedule.committed(own.load.written, hasChanged)
+      val made = own.taken
+      own.taken = None
       made.foreach(keep(_, attempt, local))
       committed
-    } finally {
-      taken.foreach(_.close())
-      taken = None
-      columnFamiliesChanged = false
-      isOverdue = false
-    }
+    } finally own.taken.foreach(_.close())
   }
 
   /** Whether the version that was just committed changed anything. */
@@ -171,10 +160,10 @@ private[dstl] final class DstlRocksDB(
     if (isPartOfCommit) {
       super.uploadSnapshot(snapshot)
       noteTaken(snapshot)
-    } else taken = Some(snapshot)
+    } else changing.taken = Some(snapshot)
 
   /** Whether the version cannot be rebuilt without the snapshot, or the snapshot may not wait for a later seal. */
-  private def isPartOfCommit: Boolean = columnFamiliesChanged || loadsEmpty || isOverdue
+  private def isPartOfCommit: Boolean = changing.columnFamiliesChanged || changing.loadsEmpty || changing.isOverdue
 
   /** Marks the snapshot's files as uploaded in Spark's database: a later snapshot can name them again. */
   private def confirmUploaded(snapshot: RocksDBSnapshot): Unit =
@@ -204,4 +193,19 @@ private[dstl] final class DstlRocksDB(
   private def files: DstlRocksDBFileManager = fileManager.asInstanceOf[DstlRocksDBFileManager]
 
   private def materializes: Boolean = store.exists(_.isLogged)
+}
+
+/**
+ * What the commit of the changes after a load needs to know.
+ *
+ * @param loadsEmpty whether Spark has loaded an empty state in place of the version
+ */
+private final class Changing(val load: StoreLoad, val loadsEmpty: Boolean) {
+  var columnFamiliesChanged = false
+
+  /** Whether the commit includes its snapshot because the snapshot is overdue. */
+  var isOverdue = false
+
+  /** The snapshot of the commit, which does not include it. */
+  var taken: Option[RocksDBSnapshot] = None
 }

@@ -31,6 +31,12 @@ private[store] trait RocksDBHooks extends RocksDB with TrackedState {
   protected type Bytes = Array[Byte]
   protected type Committed = (Long, StateStoreCheckpointInfo)
 
+  /** Takes Spark's lock of the store, before a load. */
+  protected def lockForLoad(): Unit
+
+  /** Rolls back under the lock, in a load. */
+  protected def rollbackForLoad(): Unit
+
   /** Loads a version; `load` is what Spark does. */
   protected def loading(version: Long, loadEmpty: Boolean)(load: () => RocksDB): RocksDB
 

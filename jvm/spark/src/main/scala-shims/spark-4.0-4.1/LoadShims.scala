@@ -13,7 +13,7 @@ private[store] trait LoadShims extends RocksDBHooks {
     loading(version, loadEmpty = false) { () =>
       // Without the rollback Spark takes the lineage of the loaded version for that of the empty store, and replays changes of
       // an attempt at the first batch that was not committed.
-      if (version == 0 && loadedVersion != 0) rollback()
+      if (version == 0 && loadedVersion != 0) rollbackForLoad()
       super.load(version, stateStoreCkptId, readOnly)
     }
 

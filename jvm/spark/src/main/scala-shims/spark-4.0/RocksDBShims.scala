@@ -18,22 +18,21 @@ private[store] abstract class RocksDBShims(of: RocksDBArguments)
       of.useColumnFamilies,
       of.enableStateStoreCheckpointIds,
       of.partitionId
-    ) with RocksDBHooks with KeptCommitShims {
+    ) with RocksDBHooks with LockedDatabaseShims {
 
   // Replaces Spark's own, which no load has used yet.
   override private[spark] val fileManager: RocksDBFileManager =
     managerOfFiles(Utils.createTempDir(of.localRootDir.getAbsolutePath, "fileManager"))
 
-  override def load(version: Long, stateStoreCkptId: Option[String], readOnly: Boolean): RocksDB = {
-    isAsCommitted = false
-    super.load(version, stateStoreCkptId, readOnly)
-  }
-
   override def commit(): Committed = {
     val committed = super.commit()
-    isAsCommitted = true
+    noteCommitted()
     committed
   }
+
+  override protected def lockArguments: Seq[AnyRef] = Seq(LoadStore)
+  override protected def lockForLoad(): Unit = lock()
+  override protected def rollbackForLoad(): Unit = rollbackLocked()
 }
 
 /** Counts the changes of Spark's database. */

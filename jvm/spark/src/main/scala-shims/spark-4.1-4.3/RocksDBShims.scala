@@ -30,6 +30,10 @@ private[store] abstract class RocksDBShims(of: RocksDBArguments)
       of.later.uniqueId
     ) with RocksDBHooks {
 
+  // The provider has it.
+  override protected def lockForLoad(): Unit = ()
+  override protected def rollbackForLoad(): Unit = rollback()
+
   override protected def createFileManager(
       dfsRootDir: String,
       localTempDir: File,

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.worker
 
-import java.util.concurrent.{ConcurrentHashMap, CountDownLatch, TimeUnit}
+import java.util.concurrent.{CountDownLatch, TimeUnit}
 import java.util.concurrent.atomic.AtomicInteger
 
 import org.apache.spark.TaskContext
 import org.apache.spark.sql.execution.streaming.state.dstl._
-import org.apache.spark.sql.{DataFrame, SparkSession}
-import org.apache.spark.sql.execution.streaming.state.dstl.worker.CurrentBatch
-import org.apache.spark.sql.streaming.{GroupState, GroupStateTimeout}
 
 /**
  * A late task of the previous batch takes a store whose newest task has committed but not sealed: then the local state is the late
@@ -37,6 +34,7 @@ class LateAttemptsSuite extends QuerySuite with Patience {
   test("a seal carries no snapshot of state that a late attempt has replaced") {
     val materializations = DstlEnvironment.get.resources.materializations
     val unfinished = materializations.started.value - StateStores.uploadedSnapshots
+    val maySeal = new CountDownLatch(1)
     val input = numbers()
     val query = LateAttempts.totals(input.toDF(), spark).writeStream.outputMode("update")
       .option("checkpointLocation", checkpoint.toString).foreachBatch(LateAttempts.collect _).start()
@@ -46,82 +44,35 @@ class LateAttemptsSuite extends QuerySuite with Patience {
     }
     try {
       (0 to LateAttempts.LateBatch).foreach(_ => feed(0 until 16))
-      LateAttempts.begin()
+      val committed = new AtomicInteger
+      LateAttempts.begin { (context, isLate) =>
+        // Listeners run in reverse order: at this point the store is committed and its changes are not sealed.
+        context.addTaskCompletionListener[Unit] { (_: TaskContext) =>
+          if (!isLate) committed.incrementAndGet(): Unit
+          maySeal.await(60, TimeUnit.SECONDS): Unit
+        }: Unit
+      }
       // Not all keys: the values of the others would be those of the snapshot.
       input.addData(0 until 4)
-      eventually(assert(LateAttempts.committed.get() == stores))
+      eventually(assert(committed.get() == stores))
       // Later uploads are those of the late attempts.
       eventually(assert(materializations.started.value - StateStores.uploadedSnapshots == unfinished))
       val before = StateStores.uploadedSnapshots
       LateAttempts.late.start()
       eventually(assert(StateStores.uploadedSnapshots == before + stores))
-      LateAttempts.maySeal.countDown()
+      maySeal.countDown()
       query.processAllAvailable()
       val segments = LoggedBatches.index(checkpoint, LateAttempts.LateBatch + 1L).toSeq.flatMap(_.entries)
       assert(segments.nonEmpty && !segments.exists(_.key.kind.isOfSnapshot))
       LateAttempts.end()
       feed(0 until 1)
     } finally {
+      maySeal.countDown()
       LateAttempts.end()
       query.stop()
     }
     StateStores.close()
     val state = StoredStateShims.read(spark, checkpoint.toString, Map.empty)
     assert(state.size == 16 && !state.exists(_.contains(WrongAtFirst.Wrong.toString)), state)
-  }
-}
-
-/** The state that the late attempts, the attempts of the next batch and the test share. */
-object LateAttempts {
-
-  /** The batch that the late attempts run again, during the next one. */
-  val LateBatch = 1
-
-  @volatile private var isBegun = false
-  private val waiting = ConcurrentHashMap.newKeySet[Long]()
-  @volatile var maySeal = new CountDownLatch(0)
-
-  /** The number of the batch's tasks that have committed their store. */
-  val committed = new AtomicInteger
-  @volatile var late = new Thread
-
-  def begin(): Unit = {
-    committed.set(0)
-    waiting.clear()
-    maySeal = new CountDownLatch(1)
-    isBegun = true
-  }
-
-  /** Releases all tasks. */
-  def end(): Unit = {
-    isBegun = false
-    maySeal.countDown()
-    late.join()
-  }
-
-  def collect(rows: DataFrame, batch: Long): Unit = {
-    rows.collect(): Unit
-    // Created on this thread, it has the properties of the batch.
-    if (batch == LateBatch) late = new Thread(() => { rows.collect(); () }, "late attempts")
-  }
-
-  def totals(rows: DataFrame, session: SparkSession): DataFrame = {
-    import session.implicits._
-    rows.as[Int].groupByKey(_ % 16).mapGroupsWithState(GroupStateTimeout.NoTimeout)(count).toDF()
-  }
-
-  private def count(key: Int, values: Iterator[Int], state: GroupState[Int]): (Int, Int) = {
-    val context = TaskContext.get()
-    val isLate = isBegun && CurrentBatch.isAt(LateBatch)
-    if (isBegun && waiting.add(context.taskAttemptId())) {
-      // Listeners run in reverse order: at this point the store is committed and its changes are not sealed.
-      context.addTaskCompletionListener[Unit] { (_: TaskContext) =>
-        if (!isLate) committed.incrementAndGet(): Unit
-        maySeal.await(60, TimeUnit.SECONDS): Unit
-      }: Unit
-    }
-    val after = if (isLate) WrongAtFirst.Wrong else state.getOption.getOrElse(0) + values.size
-    state.update(after)
-    (key, after)
   }
 }

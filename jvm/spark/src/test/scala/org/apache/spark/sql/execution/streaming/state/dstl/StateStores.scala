@@ -22,6 +22,13 @@ object StateStores {
     providers.synchronized(providers.values.toVector)
   }
 
+  /** Whether a thread waits for Spark's lock of a store. */
+  def isAwaited: Boolean = Thread.getAllStackTraces.values.stream.anyMatch { frames =>
+    frames.exists(at =>
+      at.getClassName.contains("streaming.state.RocksDB") && at.getMethodName.matches("acquire.*|awaitNotLocked.*")
+    )
+  }
+
   /** Snapshots that were uploaded, of all queries of this process: the next seals of their stores carry them. */
   def uploadedSnapshots: Long = DstlEnvironment.get.resources.materializations.uploaded.value
 

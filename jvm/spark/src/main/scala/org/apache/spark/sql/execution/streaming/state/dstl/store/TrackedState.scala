@@ -17,7 +17,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.runtime.ProcessResour
 private[store] trait TrackedState extends LocalStore { this: Logging =>
   protected final val attempts = new StateAttempts
 
-  // Used by the task's thread alone: the load under way.
+  // Guarded by Spark's lock of the store: the load under way.
   private var loading = Option.empty[StoreLoad]
 
   protected def resources: ProcessResources
@@ -28,7 +28,7 @@ private[store] trait TrackedState extends LocalStore { this: Logging =>
   override def drop(attempt: Long): Unit = attempts.drop(attempt)
 
   /**
-   * Loads a version, from the local state if that may be used.
+   * Loads a version, from the local state if that may be used. The calling thread has Spark's lock of the store.
    *
    * @param loggingId the store's name in Spark's logs
    * @param isThere   whether the local state is that version
