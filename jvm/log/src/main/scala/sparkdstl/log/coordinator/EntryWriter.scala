@@ -50,7 +50,9 @@ private[coordinator] final class EntryWriter(
       now = state.get
       _ = if (now.phase != RunPhase.Committing) throw ProtocolErrors.runEnded(writer.run)
       _ <- if (now.exclusive) Future.unit else refuseIfReplaced(batch, previous)
-      timeoutMillis = math.max(1L, deadline.leftMillis)
+      timeoutMillis = deadline.leftMillis
+      // Else the outcome of a request that has no time would be unknown.
+      _ = if (timeoutMillis <= 0) throw ProtocolErrors.commitTooLate(location.entry(batch), deadline.timeoutMillis)
       _ <- create(batch, entry, timeoutMillis)
       _ <- if (now.exclusive) Future.unit else readAgain(batch, entry)
     } yield entry

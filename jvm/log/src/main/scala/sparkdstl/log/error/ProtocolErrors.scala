@@ -2,6 +2,7 @@
 package sparkdstl.log.error
 
 import java.util.UUID
+import java.util.concurrent.TimeoutException
 
 import org.apache.hadoop.fs.Path
 
@@ -102,6 +103,14 @@ object ProtocolErrors {
       s"$entry was not written: ${Causes.text(cause)}. Check the storage and the permission to write there.",
       cause
     )
+
+  /** The time was over before the creation of the entry began, so there is no entry and no request that may create it. */
+  def commitTooLate(entry: Path, timeoutMillis: Long): DstlException = commitFailed(
+    entry,
+    new TimeoutException(
+      s"spark.sql.streaming.stateStore.dstl.commit.timeout, $timeoutMillis ms, was over before its creation"
+    )
+  )
 
   def commitUnknown(entry: Path, timeoutMillis: Long, cause: Throwable): DstlException =
     DstlException("DSTL_COMMIT_UNKNOWN", "path" -> entry, "timeoutMs" -> timeoutMillis)(

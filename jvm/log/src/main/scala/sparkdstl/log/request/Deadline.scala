@@ -6,7 +6,7 @@ import java.util.concurrent.TimeUnit
 import sparkdstl.log.runtime.Timer
 
 /** A deadline that begins now. */
-private[log] final class Deadline(timer: Timer, timeoutMillis: Long) {
+private[log] final class Deadline(timer: Timer, val timeoutMillis: Long) {
   private val begunNanos = timer.nowNanos
 
   def elapsedMillis: Long = TimeUnit.NANOSECONDS.toMillis(timer.nowNanos - begunNanos)

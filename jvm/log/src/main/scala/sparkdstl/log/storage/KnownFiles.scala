@@ -2,7 +2,7 @@
 package sparkdstl.log.storage
 
 import scala.collection.mutable
-import scala.concurrent.{ExecutionContext, Future}
+import scala.concurrent.{ExecutionContext, Future, Promise}
 
 import org.apache.hadoop.fs.{FileStatus, Path}
 
@@ -73,11 +73,18 @@ final class KnownFiles(reader: Thread) {
     synchronized(Option(path.getParent).flatMap(listings.get)).flatMap(_.value).flatMap(_.toOption)
       .map(_.flatMap(_.find(_.getPath == path)))
 
-  private def known[A](answers: mutable.HashMap[Path, Future[A]], path: Path)(ask: => Future[A]): Future[A] =
-    synchronized(answers.get(path)).getOrElse {
-      val asked = ask
-      synchronized(answers.put(path, asked))
-      asked.failed.foreach(_ => synchronized(if (answers.get(path).contains(asked)) answers.remove(path): Unit))
-      asked
+  private def known[A](answers: mutable.HashMap[Path, Future[A]], path: Path)(ask: => Future[A]): Future[A] = {
+    val answer = Promise[A]()
+    val before = synchronized {
+      val before = answers.get(path)
+      if (before.isEmpty) answers.put(path, answer.future)
+      before
     }
+    before.getOrElse {
+      answer.completeWith(Future.unit.flatMap(_ => ask)).future.failed.foreach { _ =>
+        synchronized(if (answers.get(path).contains(answer.future)) answers.remove(path): Unit)
+      }
+      answer.future
+    }
+  }
 }

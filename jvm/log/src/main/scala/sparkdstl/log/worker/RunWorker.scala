@@ -148,7 +148,10 @@ final class RunWorker(
       reportedBypass = true
       isFirst
     }
-    if (isFirst) ask(ToDriver.Bypass(why), options.commitTimeoutMs): Unit
+    if (isFirst) ask(ToDriver.Bypass(why), options.commitTimeoutMs).failed.foreach { error =>
+      logger.warn(s"The driver of ${id.root} was not told that changes bypass the log", error)
+      synchronized { reportedBypass = false }
+    }
   }
 
   def lastBarrier: Option[BarrierReport] = barrier

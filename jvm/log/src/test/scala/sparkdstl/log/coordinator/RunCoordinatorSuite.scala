@@ -3,7 +3,7 @@ package sparkdstl.log.coordinator
 
 import java.io.IOException
 
-import scala.concurrent.Future
+import scala.concurrent.{Future, Promise}
 
 import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
 import org.scalatest.funsuite.AnyFunSuite
@@ -109,6 +109,17 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(condition(lost) == "DSTL_LOST_CHANGES")
     assert(batches.isEmpty)
     assert(condition(next.commit(0, content, Seq(1))) == "DSTL_RUN_ENDED")
+  })
+
+  test("a batch whose plan is durable too late fails without a request for its entry")(new RunningFixture {
+    private val durable = Promise[Unit]()
+    answer(seal(1, 0, 0, inline(1)))
+    run.plans.offsets(0, location.offsetsOf(0), content)(durable.future): Unit
+    val before = store.count("create")
+    val late = run.commit(0, content, Seq(1))
+    timer.advance(60000)
+    durable.success(())
+    assert(condition(late) == "DSTL_WRITE_FAILED" && store.count("create") == before)
   })
 
   test("a commit with an unknown outcome deletes no file that its entry may name")(new RunningFixture {

@@ -48,6 +48,15 @@ class KnownFilesSuite extends AnyFunSuite {
       asked == 3)
   })
 
+  test("a question that comes while it is asked is not asked again")(new Fixture {
+    private var inner = Option.empty[Future[Option[Vector[FileStatus]]]]
+    now(known.listing(directory) {
+      inner = Some(known.listing(directory)(counted(Future.successful(None))))
+      counted(Future.successful(Some(Vector(status(file, 3)))))
+    }): Unit
+    assert(asked == 1 && inner.exists(of => now(of).nonEmpty))
+  })
+
   test("a content of another length than in a newer listing is read again")(new Fixture {
     assert(lengthOf(file)(3).contains(3L))
     known.listed(directory, Vector(status(file, 4)))

@@ -45,6 +45,21 @@ class RunWorkerSuite extends AnyFunSuite {
     assert(failure(worker.task(1, 0, 1)).getMessage.contains("DSTL_NOT_COORDINATED"))
   })
 
+  test("a driver is told once that changes bypass the log, and again if it did not answer")(new WorkerFixture {
+    private def reports = asks.count(_._1.isInstanceOf[ToDriver.Bypass])
+    worker.bypass("it is another provider")
+    worker.bypass("it is another provider")
+    assert(reports == 1)
+    stayAway()
+    timer.advance(60000)
+    val before = reports
+    worker.bypass("it is another provider")
+    assert(reports == before + 1)
+    answer(FromDriver.Noted)
+    worker.bypass("it is another provider")
+    assert(reports == before + 1)
+  })
+
   test("a driver that does not coordinate the run returns no versions of a store")(new WorkerFixture {
     answers = {
       case ToDriver.Open => FromDriver.Opened(7, 1, 100, Map(0L -> 10L))

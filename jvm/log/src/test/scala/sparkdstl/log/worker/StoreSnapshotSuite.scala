@@ -121,11 +121,12 @@ class StoreSnapshotSuite extends AnyFunSuite {
     assert(snapshot.carry(1) == segments)
   })
 
-  test("a snapshot of a seal with an unknown outcome is given up")(new Carrying {
-    stayAway()
-    timer.advance(1000)
-    answer(FromDriver.Refused("closed", Vector.empty))
-    task.giveUp()
-    assert(snapshot.carry(1).isEmpty)
-  })
+  test("a snapshot of a seal with an unknown outcome is given up when the seal fails") {
+    for (last <- Seq(FromDriver.Refused("closed", Vector.empty), FromDriver.NotCoordinated)) new Carrying {
+      stayAway()
+      timer.advance(1000)
+      answer(last)
+      assert(!snapshot.isUnderWay && snapshot.carry(1).isEmpty)
+    }
+  }
 }
