@@ -129,7 +129,7 @@ private[store] final class DstlRocksDBFileManager(
       if (store.exists(_.isLogged) && CurrentBatch.isAt(version - 1)) {
         snapshot.valuesIterator.map(_.immutableFile).foreach { file =>
           val isNamed = uploadedFiles.of(file.dfsFileName).exists(TaskLog.addStored(store.flatMap(_.worker), _))
-          if (!isNamed) keyOf(file, version).foreach(key => files.log(localFile(checkpointDir, file), key.fileName))
+          if (!isNamed) files.log(localFile(checkpointDir, file), keyOf(file, version).fileName)
         }
         save(snapshot.map { case (name, file) => name -> marked(file, isUploaded = true) })
       } else {
@@ -168,10 +168,11 @@ private[store] final class DstlRocksDBFileManager(
     retentionDue = true
   }
 
-  /** The key of a file of a snapshot of `version` in the log; None if it cannot be there. */
-  def keyOf(file: RocksDBImmutableFile, version: Long): Option[SegmentKey] =
+  /** The key of a file of a snapshot of `version` in the log. */
+  def keyOf(file: RocksDBImmutableFile, version: Long): SegmentKey =
     store.flatMap(of => SegmentKey.parse(of.directory, s"${version}_${file.dfsFileName}"))
       .filter(_.kind == SegmentKind.SnapshotFile)
+      .getOrElse(throw new IllegalStateException(s"a snapshot cannot consist of ${file.dfsFileName}"))
 
   /** Deletes stock Spark's files once no retained version needs any of them. The driver deletes from the log. */
   override protected def deletingOld(deletePlain: () => Unit): Unit =

@@ -168,7 +168,6 @@ private[store] final class Materialization(
       case Some(known) => () => known
       case None =>
         val key = files.keyOf(file, work.snapshot.version)
-          .getOrElse(throw new IllegalStateException(s"a snapshot cannot consist of ${file.dfsFileName}"))
         Using.resource(new FileInputStream(new File(work.snapshot.checkpointDir, file.localFileName))) { in =>
           put(work, key, Iterator.continually(in.readNBytes(chunkSize)).takeWhile(_.nonEmpty), uploads)
         }
@@ -208,8 +207,10 @@ private[store] final class Materialization(
   }
 
   private def failed(work: Work, error: Throwable): Unit =
-    if (!work.transit.isUnderWay) ended(work)
-    else {
+    if (!work.transit.isUnderWay) {
+      logInfo(s"The work on a snapshot of $loggingId that is no longer needed ended with an error", error)
+      ended(work)
+    } else {
       work.failures += 1
       resources.materializations.failed()
       val version = work.snapshot.version

@@ -9,6 +9,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs._
 
+import sparkdstl.log.config.LogOptions
 import sparkdstl.log.storage.{HadoopLogStorage, Payload}
 import sparkdstl.log.storage.StorageOperation.Create
 
@@ -51,7 +52,8 @@ private[sql] final class HadoopFiles(directory: String, settings: JavaMap[String
   /** Creates an object exclusively, as the log creates commit entries; returns false if it exists. */
   def createExclusively(path: String, content: Array[Byte]): Boolean =
     try {
-      HadoopLogStorage(configuration, root).perform(Create(at(path), Payload(content)))
+      val publish = LogOptions.parse(settings.asScala).publish
+      HadoopLogStorage(configuration, root, publish).perform(Create(at(path), Payload(content)))
       true
     } catch { case _: FileAlreadyExistsException => false }
 

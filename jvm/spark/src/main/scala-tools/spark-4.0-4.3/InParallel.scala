@@ -5,11 +5,13 @@ import java.util.concurrent.{ArrayBlockingQueue, CancellationException, Executor
 import java.util.concurrent.atomic.AtomicBoolean
 
 import scala.annotation.tailrec
+import scala.util.control.NonFatal
 
+import org.apache.spark.internal.Logging
 import org.apache.spark.sql.internal.SQLConf
 
 /** Loads or reads several stores at once: each waits for some requests to storage, one after the other. */
-private[tools] object InParallel {
+private[tools] object InParallel extends Logging {
 
   /** Some work that passes its results on to the given function. */
   type Part[A] = (A => Unit) => Unit
@@ -37,10 +39,10 @@ private[tools] object InParallel {
     )
     try {
       begun.foreach(pool.execute(_))
-      pool.shutdown()
       begun.foreach(_.each(use))
     } finally {
       isStopped.set(true)
+      pool.shutdown()
       // Not interrupted: a store is closed only once it was loaded. A part that waits for its turn ends at its next result.
       do begun.foreach(_.discardAll()) while (!pool.awaitTermination(LookMs, TimeUnit.MILLISECONDS))
       begun.foreach(_.discardAll())
@@ -77,7 +79,8 @@ private[tools] object InParallel {
     @tailrec def discardAll(): Unit = results.poll() match {
       case null => ()
       case result =>
-        result.foreach(discard)
+        try result.foreach(discard)
+        catch { case NonFatal(error) => logWarning("A result that is not needed could not be discarded", error) }
         discardAll()
     }
   }

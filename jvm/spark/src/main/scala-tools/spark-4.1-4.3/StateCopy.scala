@@ -55,7 +55,7 @@ private[sql] final class StateCopy private[tools] (selection: StateSelection) ex
         case NonFatal(error) =>
           close()
           throw error
-      } finally changes.valuesIterator.foreach(_.closeIfNeeded())
+      } finally Causes.closingAll(changes.valuesIterator)(_.closeIfNeeded())
     }
   }
 
@@ -140,10 +140,14 @@ private[tools] final class LoadedCopy(
   /** The batch that all stores have. Fails after a failure in the middle of a batch. */
   def batch: CopiedBatch = at.getOrElse(throw StateCopy.closed())
 
-  def opened(changelogs: Vector[SegmentKey]): Map[CopiedStore, StateStoreChangelogReader] = (for {
-    key <- changelogs
-    store <- stores.get((key.operator.toInt, key.storeName, key.partition))
-  } yield store -> store.changes(key)).toMap
+  def opened(changelogs: Vector[SegmentKey]): Map[CopiedStore, StateStoreChangelogReader] = {
+    val readers = mutable.LinkedHashMap.empty[CopiedStore, StateStoreChangelogReader]
+    Causes.cleaningUp(Causes.closingAll(readers.valuesIterator)(_.closeIfNeeded())) {
+      for (key <- changelogs; store <- stores.get((key.operator.toInt, key.storeName, key.partition)))
+        readers.put(store, store.changes(key))
+    }
+    readers.toMap
+  }
 
   /** Applies a batch to one store after the other. */
   def apply(changes: Map[CopiedStore, StateStoreChangelogReader], batch: CopiedBatch): Unit = {
@@ -152,7 +156,7 @@ private[tools] final class LoadedCopy(
     at = Some(batch)
   }
 
-  override def close(): Unit = stores.valuesIterator.foreach(_.close())
+  override def close(): Unit = Causes.closingAll(stores.valuesIterator)(_.close())
 }
 
 /** One partition of a store, with changes that are never committed. */

@@ -144,10 +144,9 @@ private[tools] final class FollowedTables(
     }
   }
 
-  override def close(): Unit = {
-    stores.valuesIterator.foreach(_.close())
-    stores.clear()
-  }
+  override def close(): Unit =
+    try Causes.closingAll(stores.valuesIterator)(_.close())
+    finally stores.clear()
 
   private def store(table: StoredTable, key: SegmentKey): FollowedStore = stores.getOrElseUpdate(
     key.storeDirectory,

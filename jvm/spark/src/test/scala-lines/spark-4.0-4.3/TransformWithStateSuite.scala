@@ -57,6 +57,13 @@ class TransformWithStateSuite extends ComparisonSuite {
     }
   }
 
+  test("a reader of state does not warn that changes bypass the log") {
+    val playing = new Playing(operators.head, below, fresh("read"))
+    playing.play(batches.take(1))
+    val said = Warnings.during(playing.readState(variable("total")): Unit)
+    assert(!said.exists(_.contains("changelogs are written as plain files")), said)
+  }
+
   test("a state's schema may evolve at a restart, as with stock Spark") {
     val before = Operator("before", transform(_, new Totals, TimeMode.None()), OutputMode.Update(), avro, Nil)
     val after = before.copy(build = transform(_, new WiderTotals, TimeMode.None()), state = Seq(variable("total")))

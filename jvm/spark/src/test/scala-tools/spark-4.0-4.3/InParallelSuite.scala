@@ -69,6 +69,16 @@ class InParallelSuite extends AnyFunSuite with TimeLimits {
     assert(begun.get == 0 || discarded.contains(0))
   }
 
+  test("results that cannot be discarded keep no part, and hide no error") {
+    val begun = new AtomicInteger
+    def discard(result: Int): Unit = throw new IllegalStateException(s"$result cannot be closed")
+    def use(result: Int): Unit = throw new IllegalStateException("gone")
+    val error = intercept[IllegalStateException] {
+      failAfter(limit)(InParallel.inOrder(Seq.fill(20)(endless(begun)))(discard)(use))
+    }
+    assert(error.getMessage == "gone")
+  }
+
   test("after an error of the caller the parts end") {
     val begun = new AtomicInteger
     def use(result: Int): Unit = if (result == 3) throw new IllegalStateException("gone")

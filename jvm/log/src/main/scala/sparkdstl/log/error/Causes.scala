@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package sparkdstl.log.error
 
+import scala.util.Try
 import scala.util.control.NonFatal
 
 /** The chain of causes of an error: storage clients wrap errors several times. */
@@ -16,6 +17,15 @@ object Causes {
 
   /** The error's text without a period or question mark at its end, for a sentence that continues. */
   def text(error: Throwable): String = String.valueOf(error.getMessage).replaceFirst("[.?!\\s]+$", "")
+
+  /** Closes all, and then throws the first error, to which the others are suppressed. */
+  def closingAll[A](all: Iterator[A])(close: A => Unit): Unit = {
+    val errors = all.flatMap(one => Try(close(one)).failed.toOption).toVector
+    errors.headOption.foreach { first =>
+      errors.tail.foreach(first.addSuppressed)
+      throw first
+    }
+  }
 
   /** Runs `action`, and after an error also `cleanUp`, whose own error is suppressed. */
   def cleaningUp[T](cleanUp: => Unit)(action: => T): T =

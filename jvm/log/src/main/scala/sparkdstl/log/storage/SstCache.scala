@@ -22,13 +22,15 @@ final class SstCache(links: LinkedFiles) {
 
   // Guarded by this; the least recently used stores first.
   private val stores = mutable.LinkedHashMap.empty[String, Map[String, Cached]]
+  private var maxBytes = 0L
   private var hasWarned = false
 
   /**
    * Replaces the cached files of a store. A name always has the same content. `near` is a permanent directory on the same
-   * disk, and `maxBytes` limits the files of all stores together.
+   * disk. The largest `limit` of all queries bounds the bytes of all stores together.
    */
-  def put(store: String, files: Map[String, Path], near: Path, maxBytes: Long): Unit = synchronized {
+  def put(store: String, files: Map[String, Path], near: Path, limit: Long): Unit = synchronized {
+    maxBytes = math.max(maxBytes, limit)
     val before = stores.remove(store).getOrElse(Map.empty)
     (before -- files.keySet).values.foreach(remove)
     val now = before.filter(of => files.contains(of._1)) ++ (files -- before.keySet).flatMap { case (name, file) =>

@@ -11,23 +11,28 @@ import scala.concurrent.ExecutionContext
  * Makes attempts at a blocking storage, each on its own thread.
  *
  * `initialThreads` attempts run at a time; more wait in order of arrival. Further attempts at a request run in a second pool
- * with `attemptsAtOnce - 1` times as many threads, so that a hedge finds a thread even if all threads of the first pool hang.
+ * with `initialAttempts - 1` times as many threads, so that a hedge finds a thread even if all threads of the first pool hang.
  * An attempt that replaces a cancelled one takes its place. A hanging cancelled attempt keeps its thread until another attempt
  * needs it, and is interrupted then. Callers' threads are never interrupted.
  *
- * @param attemptsAtOnce maximum of concurrent attempts at a request
+ * @param initialAttempts maximum of concurrent attempts at a request
  * @param executor starts every task at once, such as a cached thread pool; shut down by [[close]]
  */
 final class ThreadedObjectStore(
     storage: LogStorage,
     initialThreads: Int,
-    attemptsAtOnce: Int,
+    initialAttempts: Int,
     executor: ExecutorService
 ) extends ObjectStore
     with AutoCloseable {
   private val interrupts = new LongAdder
   private val first = new WorkerThreads(initialThreads, executor, () => interrupts.increment())
-  private val further = new WorkerThreads(furtherThreads(initialThreads), executor, () => interrupts.increment())
+  private val further = new WorkerThreads(1, executor, () => interrupts.increment())
+
+  // Guarded by this.
+  private var threads = initialThreads
+  private var attemptsAtOnce = initialAttempts
+  ensureAtLeast(initialThreads, initialAttempts)
 
   // Unfinished attempts in the first pool, by request. Guarded by this.
   private val underWay = mutable.Map.empty[Any, Vector[WorkerThreads#Work[_]]]
@@ -37,10 +42,12 @@ final class ThreadedObjectStore(
 
   override def begin[A](operation: StorageOperation[A]): Attempt[A] = attempt(operation)(storage.perform(operation))
 
-  /** Raises the number of attempts that run at a time to at least `threads`. */
-  def ensureAtLeast(threads: Int): Unit = {
-    first.ensureAtLeast(threads)
-    further.ensureAtLeast(furtherThreads(threads))
+  /** Raises the number of attempts that run at a time, and that of attempts at a request, to at least these. */
+  def ensureAtLeast(threads: Int, attemptsAtOnce: Int): Unit = synchronized {
+    this.threads = math.max(this.threads, threads)
+    this.attemptsAtOnce = math.max(this.attemptsAtOnce, attemptsAtOnce)
+    first.ensureAtLeast(this.threads)
+    further.ensureAtLeast(this.threads * (this.attemptsAtOnce - 1))
   }
 
   /** Attempts that hold a thread, hanging cancelled ones included. */
@@ -55,8 +62,6 @@ final class ThreadedObjectStore(
     further.close()
     executor.shutdown()
   }
-
-  private def furtherThreads(threads: Int): Int = math.max(1, threads * (attemptsAtOnce - 1))
 
   /** An attempt at another blocking action; `request` identifies its request. */
   def attempt[T](request: Any)(action: => T): Attempt[T] = {

@@ -156,9 +156,9 @@ final class RunWorker(
 
   def lastBarrier: Option[BarrierReport] = barrier
 
-  /** Whether no upload is under way and no store is registered. */
+  /** Whether no upload is under way or not yet reported to the driver, and no store is registered. */
   def isIdle: Boolean = synchronized {
-    stores.isEmpty && uploads.forall(_.bytesInFlight == 0) && snapshots.forall(_.bytesInFlight == 0)
+    stores.isEmpty && !uploads.exists(_.isBusy) && snapshots.forall(_.bytesInFlight == 0)
   }
 
   /** Whether an upload is under way or not yet reported to the driver. */

@@ -15,6 +15,18 @@ class CausesSuite extends AnyFunSuite {
     assert(Causes.describe(new IOException("alone")) == "java.io.IOException: alone")
   }
 
+  test("all are closed, and the first error has the others") {
+    var closed = Vector.empty[Int]
+    def close(number: Int): Unit = {
+      closed :+= number
+      if (number > 1) throw new IOException(number.toString)
+    }
+    val error = intercept[IOException](Causes.closingAll(Iterator(1, 2, 3, 4))(close))
+    assert(closed == Vector(1, 2, 3, 4) && error.getMessage == "2")
+    assert(error.getSuppressed.map(_.getMessage).toSeq == Seq("3", "4"))
+    Causes.closingAll(Iterator(1))(close)
+  }
+
   test("a sentence that ends with an error's text ends once") {
     val entry = new Path("/c/commits/1")
     for {

@@ -64,6 +64,13 @@ class SstCacheSuite extends AnyFunSuite {
     assert(cache.bytes == 0 && onDisk == 0)
   }
 
+  holds("the largest limit of all queries bounds the cache") { fixture =>
+    import fixture._
+    put("a", 30, write("a", 20))
+    put("b", 10, write("b", 10))
+    assert(find("a", "a").nonEmpty && find("b", "b").nonEmpty)
+  }
+
   holds("a file that cannot be linked is not cached") { fixture =>
     import fixture._
     put("one", 100, write("a", 3), "gone" -> owned.resolve("gone"))

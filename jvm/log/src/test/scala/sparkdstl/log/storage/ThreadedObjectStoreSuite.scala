@@ -84,6 +84,19 @@ class ThreadedObjectStoreSuite extends AnyFunSuite with TimeLimits with ObjectSt
     )
   }
 
+  test("the largest number of threads and of attempts at a request of all queries counts") {
+    val executor = new ManualExecutor
+    val store = new ThreadedObjectStore(new GatedStorage, 1, 2, executor)
+    val one = new Path("/one")
+    store.ensureAtLeast(1, 4)
+    store.ensureAtLeast(1, 3)
+    (1 to 5).foreach(_ => store.begin(ListObjects(one)))
+    assert(executor.pending == 4)
+    store.ensureAtLeast(2, 2)
+    (1 to 5).foreach(_ => store.begin(ListObjects(new Path("/other"))))
+    assert(executor.pending == 8)
+  }
+
   test("an attempt that replaces a cancelled one gets a thread even if all others ignore interrupts") {
     val executor = new ManualExecutor
     val store = new ThreadedObjectStore(new GatedStorage, 1, 3, executor)

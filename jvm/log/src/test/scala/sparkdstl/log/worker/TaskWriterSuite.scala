@@ -179,8 +179,9 @@ class TaskWriterSuite extends AnyFunSuite {
     assert(told.size == 1)
     val before = asks.size
     timer.advance(61000)
-    assert(asks.size > before && told.distinct.size == 1)
+    assert(asks.size > before && told.distinct.size == 1 && !worker.isIdle)
     answer(FromDriver.Noted)
+    assert(worker.isIdle)
     val after = asks.size
     timer.advance(600000)
     assert(asks.size == after)

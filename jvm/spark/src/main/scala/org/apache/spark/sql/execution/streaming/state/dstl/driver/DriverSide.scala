@@ -334,7 +334,9 @@ private object DriverSide {
   /** Replaces the value of a checkpoint, and forgets the one that was set first if there are too many. */
   private def remember[A](of: mutable.LinkedHashMap[String, A], root: String, value: Option[A]): Unit = {
     of.remove(root)
-    if (of.size >= RememberedCheckpoints) of.remove(of.head._1)
-    value.foreach(of.put(root, _): Unit)
+    value.foreach { now =>
+      if (of.size >= RememberedCheckpoints) of.remove(of.head._1)
+      of.put(root, now): Unit
+    }
   }
 }

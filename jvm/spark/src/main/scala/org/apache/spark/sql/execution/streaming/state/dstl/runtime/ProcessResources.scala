@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.runtime
 
+import java.io.{File, IOException}
+import java.nio.file.{Path => LocalPath}
 import java.util.UUID
 import java.util.concurrent.{ConcurrentHashMap, Executor, RejectedExecutionException, ThreadLocalRandom, TimeUnit}
 import java.util.concurrent.atomic.AtomicLong
@@ -22,6 +24,7 @@ import sparkdstl.log.upload.{MemoryBudget, UploadMetrics}
 import sparkdstl.log.worker.MaterializationMetrics
 
 import org.apache.spark.{SparkConf, SparkEnv}
+import org.apache.spark.internal.Logging
 import org.apache.spark.util.{ThreadUtils, Utils}
 
 /** A checkpoint, with the settings of the query or the reader. */
@@ -42,7 +45,7 @@ private[dstl] final case class Checkpoint(root: Path, configuration: Configurati
  *
  * @param env the Spark environment; null in a process that has none
  */
-private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable {
+private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable with Logging {
   import ProcessResources._
 
   /** Blocks threads of Spark that wait for the log. */
@@ -83,9 +86,12 @@ private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable 
   private val localDisk = ThreadUtils.newDaemonFixedThreadPool(LocalDiskThreads, "dstl-local-disk")
   private val diskCaches = new ConcurrentHashMap[Long, DiskCache]
 
+  // Deleted at the end: an application can begin another Spark context.
+  private val localDirectories = ConcurrentHashMap.newKeySet[File]()
+
   /** SST files of snapshots on the local disk, for stores that are loaded again. */
   val sstCache = new SstCache(
-    new HardLinks(near => Utils.createTempDir(near.toString, "dstl-kept").toPath)
+    new HardLinks(near => localDirectory(near.toString, "dstl-kept"))
   )
 
   /** Spark's id of this process among the executors. */
@@ -127,11 +133,16 @@ private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable 
       maxBytes => {
         // Java's directory of temporary files may be small, and the files of a process that is killed stay there.
         val local = Utils.getLocalDir(if (env == null) new SparkConf else env.conf)
-        val directory = Utils.createTempDir(local, "dstl").toPath
-        new DiskCache(new ThreadedLocalFiles(directory, localDisk), maxBytes, runtime)
+        new DiskCache(new ThreadedLocalFiles(localDirectory(local, "dstl"), localDisk), maxBytes, runtime)
       }
     )
   )
+
+  private def localDirectory(in: String, prefix: String): LocalPath = {
+    val directory = Utils.createTempDir(in, prefix)
+    localDirectories.add(directory)
+    directory.toPath
+  }
 
   /** Runs attempts at requests to the file system of `path`; their threads are bounded for each file system. */
   def store(path: Path, configuration: Configuration, options: LogOptions): ThreadedObjectStore = {
@@ -150,7 +161,10 @@ private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable 
           ThreadUtils.newDaemonCachedThreadPool("dstl-storage")
         )
     )
-    store.ensureAtLeast(math.max(MinimumThreads, options.uploadThreads + options.downloadThreads))
+    store.ensureAtLeast(
+      math.max(MinimumThreads, options.uploadThreads + options.downloadThreads),
+      options.uploadMaxAttempts
+    )
     store
   }
 
@@ -201,6 +215,10 @@ private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable 
     localDisk.shutdownNow(): Unit
     snapshotWork.shutdownNow(): Unit
     continuations.shutdownNow(): Unit
+    localDirectories.forEach { directory =>
+      try Utils.deleteRecursively(directory)
+      catch { case error: IOException => logWarning(s"$directory could not be deleted", error) }
+    }
   }
 }
 

@@ -30,7 +30,7 @@ class ProcessResourcesSuite extends AnyFunSuite {
     } finally resources.close()
   }
 
-  test("what was read to rebuild stores is kept in Spark's local directory") {
+  test("what was read to rebuild stores is kept in Spark's local directory until the end") {
     def caches: Set[String] = new File(Utils.getLocalDir(new SparkConf)).list().filter(_.startsWith("dstl-")).toSet
     val before = caches
     val resources = new ProcessResources(null)
@@ -38,5 +38,6 @@ class ProcessResourcesSuite extends AnyFunSuite {
       assert(resources.diskCache(LogOptions.default).nonEmpty)
       assert((caches -- before).size == 1)
     } finally resources.close()
+    assert((caches -- before).isEmpty)
   }
 }

@@ -36,8 +36,9 @@ class LateLoadsSuite extends QuerySuite with Patience {
     }
     try {
       (0 to LateAttempts.LateBatch).foreach(_ => feed(0 until 16))
-      LateAttempts.begin { (_, isLate) =>
+      LateAttempts.begin { (context, isLate) =>
         if (isLate) {
+          if (context.attemptNumber() > 0) throw new IllegalStateException("the late attempt is not repeated")
           holds.countDown()
           mayCommit.await(60, TimeUnit.SECONDS): Unit
         }
