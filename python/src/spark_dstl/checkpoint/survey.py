@@ -106,6 +106,11 @@ class Survey:
         """Batches whose state Spark retains: those in `commits/` and in `offsets/`, in ascending order."""
         return sorted(self.entries.keys() & self.offsets.keys())
 
+    @property
+    def begun(self) -> list[int]:
+        """Batches that were begun after the newest committed one, in ascending order: a start runs the last one."""
+        return [batch for batch in self.offsets if self.newest is None or batch > self.newest]
+
     @cached_property
     def with_families(self) -> set[int]:
         """The operators whose stores have column families: Spark keeps a schema file of each."""

@@ -89,6 +89,7 @@ def _unread(unread: dict[str, int]) -> str:
 
 
 def _verdict(found: Verification, back: str | None) -> Iterator[str]:
+    is_whole = "is intact" if found.has_read_all else "has no damage in what was read"
     whole = "that is intact" if found.has_read_all else "without damage in what was read"
     if found.is_damaged and found.newest_undamaged is None:
         yield "DAMAGED. No batch is without damage: restore the checkpoint from a backup or older object versions."
@@ -96,10 +97,13 @@ def _verdict(found: Verification, back: str | None) -> Iterator[str]:
             yield "Or stop the query, delete what a start of the same query writes anew, and run dstl verify again:"
             yield from (f"  {name}" for name in found.in_the_way)
     elif found.is_damaged and back is None:
-        is_whole = "is intact" if found.has_read_all else "has no damage in what was read"
         yield f"DAMAGED. The newest batch, {found.newest_batch}, {is_whole}: the query can continue from it."
     elif found.is_damaged:
-        yield f"DAMAGED. The newest batch {whole} is {found.newest_undamaged}, of {found.newest_batch}."
+        if found.newest_undamaged == found.newest_batch:
+            begun = f"but the query does not start: batch {found.lost_begun} was begun after it, and cannot run"
+            yield f"DAMAGED. The newest batch, {found.newest_batch}, {is_whole}, {begun}."
+        else:
+            yield f"DAMAGED. The newest batch {whole} is {found.newest_undamaged}, of {found.newest_batch}."
         yield "Restore what is damaged from a backup or older object versions; or stop the query and roll back:"
         yield f"  {back}"
     elif found.newest_batch is None:

@@ -179,6 +179,9 @@ def check_offsets(look: Look) -> tuple[dict[int, str], dict[int, list[bytes]], d
             named[batch] = lines[2:]
     for batch, what in damaged.items():
         look.damage(f"offsets/{batch}", what, 0)
+    if damaged and look.survey.newest is None and [*look.survey.offsets] == [0]:
+        # No batch is committed: without the entry a start begins the first one again.
+        look.in_the_way.append(storage.shown("offsets/0"))
     # A start reads the entry of its newest batch, and the one before.
     before = {batch + 1: f"offsets/{batch} is damaged, without which Spark does not start" for batch in damaged}
     return before | {batch: f"offsets/{batch} is damaged" for batch in damaged}, named, partitions

@@ -151,7 +151,8 @@ class Verification:
     in_the_way: list[str]
     """Damaged objects with which no query starts: once they are deleted, a start of the unchanged query writes them."""
     lost: dict[int, str]
-    """The batches whose state Spark retains and from which the query cannot continue, each with a reason."""
+    """The batches from which the query cannot continue, each with a reason: of those whose state Spark retains, and of
+    the one that was begun and is not committed."""
     held_above: dict[int, str]
     """Batches that can be rebuilt, but not after a rollback has deleted the entries above them."""
     leftovers: list[Finding]
@@ -176,6 +177,10 @@ class Verification:
     @property
     def way_back(self) -> int | None:
         """The batch that the query must be rolled back to; None if there is no need, or no such batch."""
-        if not self.is_damaged or self.newest_undamaged == self.newest_batch:
-            return None
-        return self.newest_undamaged
+        continues = self.newest_undamaged == self.newest_batch and self.lost_begun is None
+        return None if continues or not self.is_damaged else self.newest_undamaged
+
+    @property
+    def lost_begun(self) -> int | None:
+        """The batch that was begun after the newest committed one, if the query does not start with it."""
+        return next((batch for batch in self.lost if self.newest_batch is None or batch > self.newest_batch), None)

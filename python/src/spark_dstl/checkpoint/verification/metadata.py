@@ -31,7 +31,7 @@ _ONE_PIECE = 64 * 1024
 def check_state(look: Look) -> dict[int, str]:
     """Check the metadata of operators and the schemas of stores.
 
-    Return the retained batches that cannot be continued from, each with a reason.
+    Return the retained and begun batches that cannot be continued from, each with a reason.
     """
     state, retained = look.survey.state, look.survey.retained
     if not state and look.survey.stores:
@@ -58,8 +58,9 @@ def check_state(look: Look) -> dict[int, str]:
                 operator, number = map(int, found.groups())
                 numbers = described[operator]
                 # Spark reads the newest that is not above the batch.
-                reading = (one for one in retained if max((of for of in numbers if of <= one), default=None) == number)
-                unstartable |= dict.fromkeys(reading, _needed(f"state/{path}"))
+                for one in (*retained, *look.survey.begun):
+                    if max((of for of in numbers if of <= one), default=None) == number:
+                        unstartable[one] = _needed(f"state/{path}")
     for operator in sorted(look.survey.with_families - described.keys()):
         look.damage(f"state/{operator}/_metadata/v2", "it is missing: there are schemas of the operator")
         unstartable |= dict.fromkeys(retained, _needed(f"state/{operator}/_metadata/v2"))

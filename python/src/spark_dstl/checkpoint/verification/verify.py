@@ -129,7 +129,7 @@ def _judge(look: Look, stores: list[Store], partitions: dict[int, int], unstarta
 
 
 def _lost(survey: Survey, rebuilt: dict[Store, rebuild.Rebuilt], unstartable: dict[int, str]) -> dict[int, str]:
-    """Return the retained batches from which the query cannot continue, each with a reason."""
+    """Return the retained batches, and the begun one, from which the query cannot continue, each with a reason."""
     lost: dict[int, str] = {}
     retained = survey.retained
     for batch in survey.offsets:
@@ -144,6 +144,12 @@ def _lost(survey: Survey, rebuilt: dict[Store, rebuild.Rebuilt], unstartable: di
             lost[batch] = f"commits/{batch} cannot be read"
         elif batch in unstartable:
             lost[batch] = unstartable[batch]
+    if begun := max(survey.begun, default=None):
+        first = 0 if survey.committed_since is None else survey.committed_since + 1
+        if begun > first:
+            lost[begun] = f"commits/{first} is missing"
+        elif begun in unstartable:
+            lost[begun] = unstartable[begun]
     return dict(sorted(lost.items()))
 
 
