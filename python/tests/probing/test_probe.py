@@ -143,6 +143,23 @@ def test_an_interrupt_while_removing_names_the_folder(storage: FakeStorage) -> N
     assert measuring.left_behind == [f"fake://place/{FOLDER}"]
 
 
+@pytest.mark.parametrize(
+    ("error", "left"), [(Refused("no permission"), []), (Unanswered("timed out"), [f"fake://place/{FOLDER}"])]
+)
+def test_a_folder_is_named_only_if_it_may_have_been_made(
+    storage: FakeStorage, error: Exception, left: list[str]
+) -> None:
+    def fails(kind: str, _name: str) -> None:
+        if kind.endswith("_folder"):
+            raise error
+
+    storage.before = fails
+    measuring = probe_of(storage, storage.clock)
+    with pytest.raises(CannotProbe, match="making a folder failed"):
+        measuring.run()
+    assert measuring.left_behind == left
+
+
 def test_a_write_without_an_answer_is_named(storage: FakeStorage) -> None:
     storage.before = unanswered_once("put", "put-3")
     assert probed(storage).may_appear == [f"fake://place/{FOLDER}/put-3"]

@@ -76,6 +76,7 @@ class Probe:
         self._progress = progress
         self._measuring = Measuring(storage.shown, plan.concurrency, clock, progress)
         self._folder = f".dstl-probe-{token()}"
+        self._may_have_folder = True
         # The objects that may exist: noted before the request.
         self._names: dict[str, None] = {}
         self._unanswered_writes: list[str] = []
@@ -94,7 +95,8 @@ class Probe:
             deletes = [partial(self._storage.delete, name) for name in self._names]
             series.append(self._measuring.each(DELETE, deletes))
         finally:
-            self._remove()
+            if self._may_have_folder:
+                self._remove()
         times = {one.kind: one.seconds for one in series}
         return Report(
             self._storage.shown,
@@ -159,6 +161,7 @@ class Probe:
         try:
             self._storage.make_folder(self._folder)
         except (Refused, Unanswered) as error:
+            self._may_have_folder = isinstance(error, Unanswered)
             raise CannotProbe(
                 f"{self._storage.shown} cannot be probed, making a folder failed: {error}. Check that it is there, and "
                 "the permission to write to it"
