@@ -202,7 +202,9 @@ def _expect_refusals(*keys: str) -> None:
 
 def _with_jar(jars: str, jar: str) -> str:
     """Return the list `jars` with `jar` in it. Raises `JarNotLoaded` if Spark would ignore the list."""
-    arguments = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    # Spark takes `--jars LIST` and `--jars=LIST`, and of several the last.
+    arguments = [part for word in words for part in (word.split("=", 1) if word.startswith("--jars=") else [word])]
     preferred = [value for flag, value in pairwise(arguments) if flag == "--jars"]
     if preferred and Path(jar).name not in {PurePosixPath(entry).name for entry in preferred[-1].split(",")}:
         raise JarNotLoaded(
