@@ -183,8 +183,7 @@ object LogOptions {
   )
 
   val InlineMaxBatchSize: LogOption[Long] = option("inline.maxBatchSize", Size(0, 512 * MiB), "16m")(
-    "How many bytes of small segments the driver holds for one batch of one query. Executors upload what " +
-      "exceeds it."
+    "How many bytes of small segments the driver holds for one stage of a batch. Executors upload what exceeds it."
   )
 
   val PreemptivePersistThreshold: LogOption[Long] =
@@ -213,7 +212,7 @@ object LogOptions {
 
   val MaterializeReplayCost: LogOption[Int] = option("materialize.replayCost", Number(0, 100000), "50")(
     "How many bytes of a snapshot are loaded in the time in which one byte of the log is replayed. A store whose log would " +
-      "take longer to replay than its snapshot takes to load, or has 200 versions, is snapshotted before its interval is " +
+      "take longer to replay than its snapshot takes to load, or has 150 to 200 versions, is snapshotted before its interval is " +
       "over, but not before `spark.sql.streaming.stateStore.minDeltasForSnapshot` versions. With 0, only the interval counts."
   )
 
@@ -230,7 +229,7 @@ object LogOptions {
     )
 
   val MaterializeThreads: LogOption[Int] = option("materialize.numThreads", Number(1, 64), "2")(
-    "How many snapshots a process uploads at once, for all queries together: the largest value of any query."
+    "How many threads of a process make and upload snapshots, for all queries together: the largest value of any query."
   )
 
   val UploadThreads: LogOption[Int] = option("upload.numThreads", Number(1, 256), "5")(

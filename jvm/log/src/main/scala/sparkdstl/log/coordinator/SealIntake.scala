@@ -31,7 +31,10 @@ private[coordinator] final class SealIntake(
       val there = wanted.filterNot { case (store, _) => missing.contains(Some(store)) }
       val answer =
         if (missing.contains(None))
-          FromDriver.Refused("data files of its snapshot may have been deleted", Vector.empty)
+          FromDriver.Refused(
+            "data files of its snapshot may have been deleted. Spark runs the task again",
+            Vector.empty
+          )
         else ledger.seal(from, seal.copy(carried = there.valuesIterator.flatten.toVector), carriedLimit(view))
       answer match {
         case FromDriver.Accepted(_, notTaken) =>

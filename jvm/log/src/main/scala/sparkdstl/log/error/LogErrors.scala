@@ -21,7 +21,7 @@ object LogErrors {
     )
 
   def damaged(file: Path, offset: Long, what: String, cause: Throwable = null): DamagedLogException =
-    damage(s"Log file $file", file, offset, what, Map.empty, cause)
+    damage(file.toString, file, offset, what, Map.empty, cause)
 
   def damagedSegment(file: Path, offset: Long, segment: String, version: Long, what: String): DamagedLogException = {
     val named = Map("segment" -> segment, "version" -> version.toString)

@@ -49,9 +49,7 @@ object ProtocolErrors {
   def sealRefused(attempt: Long, batch: Long, run: UUID, reason: String, stale: Vector[String]): SealRefusedException =
     new SealRefusedException(
       Map("attempt" -> attempt.toString, "batch" -> batch.toString, "run" -> run.toString, "reason" -> reason),
-      s"The driver does not take the state changes of task attempt $attempt for batch $batch of run $run: $reason. " +
-        (if (stale.isEmpty) "It is a late attempt, and its changes are not needed."
-         else "Spark runs the task again, on the state that was committed."),
+      s"The driver does not take the state changes of task attempt $attempt for batch $batch of run $run: $reason.",
       stale
     )
 

@@ -149,12 +149,16 @@ private[request] final class RunningRequest[T](
           if (!decide(_.conclusion(name))) {
             if (number == 1 && StorageErrors.needsOperator(error))
               requests.slow.note(
-                s"$name has failed: ${Causes.describe(error)}. It is tried again until ${timeoutMillis / 1000} s have passed"
+                s"$name has failed: ${Causes.describe(error)}. It is tried again until ${retriedMillis / 1000} s have passed"
               )
             proceed()
           }
       }
     } finally requests.attemptEnded(kind)
+
+  /** How long the request is tried again after an error that needs an operator. */
+  private def retriedMillis: Long =
+    if (requests.isStarting()) math.min(RequestOptions.StartMillis, timeoutMillis) else timeoutMillis
 
   /** Ends the request if there is a first outcome, and returns whether it did. */
   private def decide(outcomeOf: RequestState => Option[Outcome[T]]): Boolean = {

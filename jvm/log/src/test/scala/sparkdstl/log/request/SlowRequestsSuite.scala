@@ -16,8 +16,9 @@ class SlowRequestsSuite extends AnyFunSuite {
   private val lines = mutable.ArrayBuffer.empty[String]
   private val timer = new ManualTimer
   private val options = RequestOptions(RetryPolicy.Hedged, 1000, maxAttempts = 3, nextAttemptDelayMillis = 500)
+  private var isStarting = false
   private val requests =
-    new Requests(options, TestRuntime(timer), new RequestMetrics, new StorageHistory, lines += _)
+    new Requests(options, TestRuntime(timer), new RequestMetrics, new StorageHistory, lines += _, () => isStarting)
 
   private def run(name: String, timeoutMillis: Long = 600000): ScriptedAttempts = {
     val attempts = new ScriptedAttempts
@@ -58,6 +59,14 @@ class SlowRequestsSuite extends AnyFunSuite {
     timer.advance(500)
     passing.succeed(2)
     assert(lines.size == 1)
+    timer.advance(30000)
+    isStarting = true
+    val first = run("list of /z")
+    first.fail(1, new IOException("mkdir", new IOException("No space left on device")))
+    isStarting = false
+    assert(lines.last.contains("until 3 s have passed"), lines)
+    timer.advance(500)
+    first.succeed(2)
   }
 
   test("one of many slow requests is named, and the others are counted in the next line") {

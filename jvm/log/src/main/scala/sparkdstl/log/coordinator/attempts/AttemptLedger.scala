@@ -36,11 +36,11 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     val news = latest.filterNot(segment => known.exists(_.segments.contains(segment.key)))
     if (known.exists(_.withdrawn)) Withdrawn
     else if (news.isEmpty && known.nonEmpty) accepted(seal, known.get)
-    else if (seal.batch <= closedBatch) refused(s"batch ${seal.batch} is closed; batch $closedBatch was the last")
+    else if (seal.batch <= closedBatch) late(s"batch ${seal.batch} is closed; batch $closedBatch was the last")
     else {
       val stale = news.filter(isStale(seal.batch, _)).map(_.key.storeDirectory).distinct
       if (stale.nonEmpty)
-        FromDriver.Refused("its local state is not what was committed, and is loaded again", stale)
+        FromDriver.Refused("its local state is not what was committed. Spark runs the task again on what was", stale)
       else if (!budget.tryAcquire(news.iterator.map(segment => HeldSegment.inlineBytes(segment.parts)).sum))
         FromDriver.OverBudget
       else {
@@ -258,13 +258,14 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     budget.release(HeldSegment.inlineBytes(dropped.flatMap(_.carried).flatMap(_.parts)))
     dropped.iterator.flatMap(_.files).toSet
   }
-
-  private def refused(reason: String): FromDriver = FromDriver.Refused(reason, Vector.empty)
 }
 
 private[coordinator] object AttemptLedger {
 
-  val Withdrawn: FromDriver = FromDriver.Refused("it was withdrawn", Vector.empty)
+  val Withdrawn: FromDriver = late("it was withdrawn")
+
+  private def late(reason: String): FromDriver =
+    FromDriver.Refused(s"$reason. It is a late attempt, and its changes are not needed", Vector.empty)
 
   /** The executor, attempt and store of losing seals, and the checkpoint ids in the entry without a sealed segment. */
   final case class Closing(losers: Vector[(String, Long, String)], missingIds: Set[String])
