@@ -80,6 +80,14 @@ def test_with_apply_it_rolls_back(written: WrittenCheckpoint) -> None:
     assert "Batch 3 is the newest: there is nothing to delete." in again.output
 
 
+def test_a_rollback_of_a_checkpoint_that_stays_open_is_planned_as_it_is_now(written: WrittenCheckpoint) -> None:
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        assert checkpoint.summary().newest_batch == 6
+        written.batch(7)
+        planned = checkpoint.plan_rollback(6)
+    assert (planned.newest, planned.objects) == (7, ["commits/7", "offsets/7"])
+
+
 def test_the_pins_of_deleted_batches_are_deleted_first(written: WrittenCheckpoint) -> None:
     """Another batch of that number would be read with their copies of `offsets/N`."""
     with spark_dstl.open(str(written.root)) as checkpoint, checkpoint.pin(3), checkpoint.pin(6) as held:

@@ -4,7 +4,7 @@
 from pathlib import Path
 
 import pytest
-from verified import data, dstl, entry, purge, ten_batches, verified
+from verified import data, dstl, entry, flip, purge, ten_batches, verified
 from written_checkpoint import RUN, Written, WrittenCheckpoint, aged, zip_of
 
 import spark_dstl
@@ -87,6 +87,27 @@ def test_damage_that_only_the_second_look_finds_is_not_reported(written: Written
 
     found = verified(written.root, then=later)
     assert [Path(one.object).name for one in found.damages] == [data(written.root, 1).name]
+    assert (list(found.lost), found.newest_undamaged, found.way_back) == ([3], 9, None)
+
+
+def test_no_object_is_to_be_deleted_for_damage_that_only_the_second_look_finds(written: WrittenCheckpoint) -> None:
+    (written.root / "dstl/epochs/1").write_bytes(b"x")
+
+    def later(_seconds: float) -> None:
+        (written.root / "state/0/0/_metadata/schema").write_bytes(b"x")
+
+    found = verified(written.root, then=later)
+    assert [one.object for one in found.damages] == [str(written.root / "dstl/epochs/1")]
+    assert (found.in_the_way, found.newest_undamaged) == ([], 9)
+
+
+def test_a_checkpoint_that_stays_open_is_verified_as_it_is_now(written: WrittenCheckpoint) -> None:
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        assert checkpoint.verify().newest_batch == 9
+        written.batch(10)
+        flip(entry(written.root, 6), -70)
+        found = checkpoint.verify()
+    assert (found.newest_batch, found.newest_undamaged) == (10, 5)
 
 
 def test_a_data_file_that_no_retained_version_needs_may_be_missing(written: WrittenCheckpoint) -> None:

@@ -55,7 +55,6 @@ def export(
     """Export a checkpoint; see `Checkpoint.export`."""
     target = Target(place, checkpoint, CannotExport)
     activity.refuse_if_running(checkpoint, stopped, wait)
-    checkpoint.look_again()
     found = verify(checkpoint, wait=wait)
     survey = checkpoint.survey()
     newest = survey.newest

@@ -35,13 +35,15 @@ def verify(
     found = _look(checkpoint, deep, batch)
     if found.is_damaged:
         wait(SECOND_LOOK_SECONDS)
-        checkpoint.look_again()
         second = _look(checkpoint, deep, batch)
         confirmed = {(one.object, one.what) for one in found.damages}
+        lost = {lost: why for lost, why in second.lost.items() if lost in found.lost}
         found = replace(
             second,
             damages=[one for one in second.damages if (one.object, one.what) in confirmed],
-            lost={lost: why for lost, why in second.lost.items() if lost in found.lost},
+            in_the_way=[one for one in second.in_the_way if one in found.in_the_way],
+            lost=lost,
+            newest_undamaged=_newest_undamaged(checkpoint.survey(), second.held_above, lost),
         )
     return replace(found, running=activity.signs(checkpoint, before))
 
@@ -57,7 +59,7 @@ class _Judgement:
 
 
 def _look(checkpoint: CheckpointAccess, deep: bool, batch: int | None) -> Verification:
-    survey, storage = checkpoint.survey(), checkpoint.storage
+    survey, storage = checkpoint.look_again(), checkpoint.storage
     base, links = checkpoint.base(survey.base), rebuild.broken_links(survey)
     look = Look(survey, storage, base, checkpoint.readers, deep, links)
     # Listed after the entries, which name only files that exist.
@@ -123,9 +125,13 @@ def _judge(look: Look, stores: list[Store], partitions: dict[int, int], unstarta
         for store, one in reversed(rebuilt.items())
         if batch + 1 in one.held_above
     }
+    return _Judgement(rebuilt, lost, held_above, _newest_undamaged(survey, held_above, lost))
+
+
+def _newest_undamaged(survey: Survey, held_above: dict[int, str], lost: dict[int, str]) -> int | None:
+    """Return the newest batch that the query can continue from or be rolled back to."""
     obstacles = {**held_above, **lost}
-    good = (batch for batch in survey.retained if rollback_obstacle(survey, batch, obstacles) is None)
-    return _Judgement(rebuilt, lost, held_above, max(good, default=None))
+    return max((one for one in survey.retained if rollback_obstacle(survey, one, obstacles) is None), default=None)
 
 
 def _lost(survey: Survey, rebuilt: dict[Store, rebuild.Rebuilt], unstartable: dict[int, str]) -> dict[int, str]:
