@@ -118,6 +118,7 @@ def test_a_larger_table_is_refused(rows: int | None, size: int | None, why: str 
     ("content", "why"),
     [
         ("no json", "an object in JSON"),
+        ("[" * 20_000, "an object in JSON"),
         ("[]", "has a command"),
         ('{"command": "drop"}', "Commands: get with key"),
         ('{"command": ["get"]}', "has a command"),

@@ -51,7 +51,7 @@ def parse(ticket: bytes) -> Request:
         raise InvalidRequest(f"a request has at most {MAX_BYTES} bytes, and this one {len(ticket)}")
     try:
         content = json.loads(ticket)
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         raise InvalidRequest(f"a request is an object in JSON: {error}. {_HELP}") from error
     command = content.get("command") if isinstance(content, dict) else None
     fields = _FIELDS.get(command) if isinstance(command, str) else None
