@@ -120,6 +120,7 @@ def test_a_sample_of_a_driver_sums_over_operations() -> None:
         (200, b"<html>", "not an answer of Spark's metrics servlet"),
         (200, b"[]", "not an answer of Spark's metrics servlet"),
         (200, b'{"gauges": {"a.dstl.b": {"value": "x"}}}', "not an answer of Spark's metrics servlet"),
+        (200, b'{"gauges": {"a.dstl.b": {"value": Infinity}}}', "not an answer of Spark's metrics servlet"),
         (200, servlet({"app-1.driver.jvm.heap.used": 1}), "no metrics of the log"),
     ],
 )
@@ -132,14 +133,16 @@ def test_another_server_is_an_error_in_one_line_with_its_address(status: int, bo
     assert result.output.count("\n") == 1
 
 
-@pytest.mark.parametrize("address", ["ftp://localhost:4040", "http://", "file:///etc/passwd"])
+@pytest.mark.parametrize("address", ["ftp://localhost:4040", "http://", "http://[::1", "file:///etc/passwd"])
 def test_an_invalid_address_is_refused(address: str) -> None:
     assert dstl(address).output == f"Error: {address} is not the address of a UI, such as http://localhost:4040\n"
 
 
-def test_a_password_in_an_address_is_refused_and_not_repeated() -> None:
-    result = dstl("http://user:secret@localhost:4040")
+@pytest.mark.parametrize("host", ["http://user:secret@localhost", "http://user:secret@[::1", "ftp://secret@localhost"])
+def test_a_password_in_an_address_is_refused_and_not_repeated(host: str) -> None:
+    result = dstl(f"{host}:4040")
     assert result.exit_code == 1
+    assert "cannot have a user or a password" in result.output
     assert "secret" not in result.output
 
 

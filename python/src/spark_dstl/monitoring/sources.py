@@ -3,6 +3,7 @@
 
 import dataclasses
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -87,11 +88,16 @@ class MetricsServlet:
     """
 
     def __init__(self, address: str, now: Callable[[], datetime] = lambda: datetime.now(timezone.utc)) -> None:
-        parts = urlsplit(address)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise NotWatchable(f"{address} is not the address of a UI, such as http://localhost:4040")
-        if parts.username or parts.password:
+        # Before an error repeats the address.
+        if "@" in re.split("[/?#]", address.partition("://")[2])[0]:
             raise NotWatchable("the address of a UI cannot have a user or a password in it")
+        try:
+            parts = urlsplit(address)
+            is_of_ui = parts.scheme in ("http", "https") and bool(parts.hostname)
+        except ValueError:
+            is_of_ui = False
+        if not is_of_ui:
+            raise NotWatchable(f"{address} is not the address of a UI, such as http://localhost:4040")
         path = parts.path.rstrip("/").removesuffix(_SERVLET)
         self._address = f"{parts.scheme}://{parts.netloc}{path}{_SERVLET}/"
         self._now = now
@@ -120,7 +126,7 @@ class MetricsServlet:
         except (URLError, HTTPException, OSError) as error:
             reason = getattr(error, "reason", None) or error
             raise NotWatchable(f"{self._address}: {reason}") from error
-        except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        except (ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
             raise NotWatchable(f"{self._address}: not an answer of Spark's metrics servlet") from error
 
 
