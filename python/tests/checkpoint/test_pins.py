@@ -147,7 +147,7 @@ def test_the_commands_pin_list_and_unpin(written: WrittenCheckpoint) -> None:
     assert "pins" not in dstl("show", written.root).output
 
 
-@pytest.mark.parametrize("wrong", ["0s", "-1h", "soon", "500ms"])
+@pytest.mark.parametrize("wrong", ["0s", "-1h", "soon", "500ms", "36501d", "10000000000d"])
 def test_a_wrong_time_is_refused(written: WrittenCheckpoint, wrong: str) -> None:
     result = dstl("pin", written.root, "--for", wrong)
     assert result.exit_code == 2

@@ -12,6 +12,9 @@ from spark_dstl.commands.console.options import NUMBER, Location, located, repor
 from spark_dstl.commands.console.printing import moment, print_report
 from spark_dstl.notation import milliseconds
 
+# A pin is shown with its end, and Python has no dates after the year 9999.
+_LONGEST = timedelta(days=36_500)
+
 
 class _Duration(click.ParamType):  # type: ignore[type-arg]
     """A length of time in Spark's notation."""
@@ -20,8 +23,9 @@ class _Duration(click.ParamType):  # type: ignore[type-arg]
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
         millis = milliseconds(value)
-        if millis is None or millis < 1000:
-            self.fail(f"{value} is not a duration of a second or more, such as 90s, 30min or 2h", param, ctx)
+        if millis is None or not 1000 <= millis <= _LONGEST // timedelta(milliseconds=1):
+            limits = f"a second or more, up to {_LONGEST.days}d"
+            self.fail(f"{value} is not a duration of {limits}, such as 90s, 30min or 2h", param, ctx)
         return timedelta(milliseconds=millis)
 
 
