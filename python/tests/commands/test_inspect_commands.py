@@ -2,10 +2,13 @@
 import csv
 import io
 import json
+import struct
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
+import google_crc32c
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -48,6 +51,15 @@ def written(tmp_path: Path) -> WrittenCheckpoint:
 def cut(written: WrittenCheckpoint, batch: int) -> None:
     entry = written.root / f"commits/{batch}"
     entry.write_bytes(entry.read_bytes()[:-1])
+
+
+def of_a_later_release(written: WrittenCheckpoint, batch: int) -> None:
+    """Raise the format version in the trailer of an entry."""
+    entry = written.root / f"commits/{batch}"
+    content = bytearray(entry.read_bytes())
+    struct.pack_into(">H", content, len(content) - 24, 3)
+    struct.pack_into(">I", content, len(content) - 12, google_crc32c.value(bytes(content[-68:-12])))
+    entry.write_bytes(content)
 
 
 @pytest.mark.parametrize("command", READING)
@@ -111,15 +123,24 @@ def test_an_entry_is_shown_with_its_segments(written: WrittenCheckpoint) -> None
 
 
 @pytest.mark.parametrize(
+    ("change", "why"),
+    [(cut, "it does not end in a trailer: it was cut off"), (of_a_later_release, "understanding format version 3")],
+)
+@pytest.mark.parametrize(
     "command",
     [("log", *more) for more in ((), ("--format", "jsonl"), ("--batch", "2"), ("--segments",))]
     + [("log", "--batch", "2", "--format", "jsonl")],
 )
-def test_a_damaged_entry_is_shown_and_is_an_exit_code(written: WrittenCheckpoint, command: tuple[str, ...]) -> None:
-    cut(written, 2)
+def test_an_entry_that_cannot_be_read_is_shown_and_is_an_exit_code(
+    written: WrittenCheckpoint,
+    command: tuple[str, ...],
+    change: Callable[[WrittenCheckpoint, int], None],
+    why: str,
+) -> None:
+    change(written, 2)
     result = run(written.root, command)
     assert result.exit_code == console.DAMAGED
-    assert "it does not end in a trailer: it was cut off" in result.output
+    assert why in result.output
     assert "Traceback" not in result.output
 
 

@@ -9,7 +9,7 @@ import click
 from spark_dstl.commands.console import DAMAGED, Damaged
 from spark_dstl.commands.console.options import NUMBER, Location, located, rows_options
 from spark_dstl.commands.console.printing import cell, fields, print_report, print_rows
-from spark_dstl.errors import DamagedLog
+from spark_dstl.errors import DamagedLog, UnsupportedLog
 
 _ENTRIES = (
     "batch", "committed_at", "bytes", "epoch", "host", "stores", "changelogs", "changelog_bytes", "data_files",
@@ -33,9 +33,9 @@ Examples:
 def log(at: Location, batch: int | None, segments: bool, form: str) -> None:
     """Show the commit entries of the checkpoint at PATH.
 
-    A row for each entry has its time, its run, and the size of the changes and snapshots that it names. The row of a
-    damaged entry describes the damage, and the exit code is 3; --segments ends there. Nothing is written, and the query
-    may run.
+    A row for each entry has its time, its run, and the size of the changes and snapshots that it names. The row of an
+    entry that is damaged, or that a later release wrote, has the reason why it cannot be read, and the exit code is 3;
+    --segments ends there. Nothing is written, and the query may run.
     """
     damaged = False
 
@@ -57,7 +57,7 @@ def log(at: Location, batch: int | None, segments: bool, form: str) -> None:
         elif not damaged:
             try:
                 print_rows(form, checkpoint.segments(batch), _SEGMENTS)
-            except DamagedLog as error:
+            except (DamagedLog, UnsupportedLog) as error:
                 raise Damaged(str(error)) from error
     if damaged:
         raise click.exceptions.Exit(DAMAGED)
