@@ -8,8 +8,10 @@ import signal
 import threading
 import time
 import urllib.request
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import datetime, timedelta, timezone
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,7 +25,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from imitated_java import following
 from pyarrow import flight
-from served import Checkpoint, Client, served, until
+from served import Checkpoint, Client, Follower, served, until
 from written_checkpoint import WrittenCheckpoint, entry_id
 
 import spark_dstl
@@ -134,6 +136,40 @@ def test_so_many_reads_are_open_at_a_time() -> None:
         reads[0].cancel()
         until(lambda: "dstl_serve_open_reads 1" in server.metrics.text())
         assert client.read("scan").read_all().num_rows == 1
+
+
+def fails() -> Iterator[pa.RecordBatch]:
+    raise RuntimeError("no more")
+
+
+def changes_schema() -> Iterator[pa.RecordBatch]:
+    yield pa.RecordBatch.from_pydict({"other": [1]})
+
+
+@pytest.mark.parametrize(
+    ("later", "outcome", "why"),
+    [(fails, "RuntimeError", "no more"), (changes_schema, "ArrowInvalid", "the schema of the state has changed")],
+)
+def test_a_read_of_changes_counts_with_the_error_that_ends_it(
+    later: Callable[[], Iterator[pa.RecordBatch]], outcome: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def changes(self: Follower, until: int | None, waits: bool) -> Iterator[Any]:  # noqa: ARG001
+        for rows in chain([pa.RecordBatch.from_pydict({"batch": [0]})], later()):
+            yield SimpleNamespace(changes=rows, rows=lambda rows=rows: rows)
+
+    monkeypatch.setattr(Follower, "changes", changes)
+    with served(Checkpoint()) as (server, client):
+        with pytest.raises(pa.ArrowException, match=why):
+            client.read("changes").read_all()
+        until(lambda: f'requests_total{{command="changes",outcome="{outcome}"}} 1' in server.metrics.text())
+
+
+def test_a_read_of_changes_that_the_client_ends_is_done() -> None:
+    with served(Checkpoint()) as (server, client):
+        read = client.read("changes")
+        assert read.read_chunk().data.num_rows == 1
+        read.cancel()
+        until(lambda: 'requests_total{command="changes",outcome="done"} 1' in server.metrics.text())
 
 
 @pytest.mark.parametrize("command", ["changes", "scan"])

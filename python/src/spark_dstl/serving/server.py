@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -154,20 +155,13 @@ class StateServer(flight.FlightServerBase):  # type: ignore[misc]
         first = next(rows, None)
         if first is None:
             return flight.RecordBatchStream(pa.Table.from_pylist([], pa.schema([("batch", pa.int64())])))
-
-        def all_rows() -> Iterator[pa.RecordBatch]:
-            yield first
-            for batch in rows:
-                if batch.schema != first.schema:
-                    raise pa.ArrowInvalid("the schema of the state has changed: ask again, after the last batch")
-                yield batch
-
-        return flight.GeneratorStream(first.schema, all_rows())
+        return flight.GeneratorStream(first.schema, chain([first], rows))
 
     def _changed(self, context: flight.ServerCallContext, request: Request) -> Iterator[pa.RecordBatch]:
         last = time.monotonic()
         idle = self._limits.idle.total_seconds()
         outcome = "done"
+        schema = None
 
         def is_over() -> bool:
             return bool(context.is_cancelled()) or time.monotonic() - last > idle
@@ -180,14 +174,18 @@ class StateServer(flight.FlightServerBase):  # type: ignore[misc]
                 read.closes(followed.close)
                 batches = followed.changes(request.get("until"), request.get("waits", True))
                 while (batch := _next(batches)) is not None:
+                    rows = batch.rows()
+                    schema = schema or rows.schema
+                    if rows.schema != schema:
+                        raise pa.ArrowInvalid("the schema of the state has changed: ask again, after the last batch")
                     self.metrics.sent("changes", batch.changes.num_rows)
                     with read.sending():
-                        yield batch.rows()
+                        yield rows
                     last = time.monotonic()
         except DstlError as error:
             outcome = type(error).__name__
             raise pa.ArrowInvalid(str(error)) from error
-        except flight.FlightError as error:
+        except Exception as error:
             outcome = type(error).__name__
             raise
         finally:
