@@ -128,3 +128,19 @@ def test_where_the_cache_cannot_be_written_the_jar_is_unpacked_elsewhere(
     assert hashlib.sha256(path.read_bytes()).digest() == hashlib.sha256(b"the jar").digest()
     assert path.is_relative_to(tmp_path)
     assert jar_path() == path
+
+
+@pytest.mark.usefixtures("archive")
+def test_a_jar_that_could_not_be_written_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace = Path.replace
+
+    def fails_in_the_cache(self: Path, target: Path) -> Path:
+        if target.is_relative_to(tmp_path / "cache"):
+            raise OSError("no space left")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", fails_in_the_cache)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    jar._temporary.cache_clear()
+    assert jar_path().read_bytes() == b"the jar"
+    assert [path for path in (tmp_path / "cache").rglob("*") if path.is_file()] == []

@@ -84,6 +84,11 @@ def _temporary(name: str, content: bytes) -> Path:
 def _write(target: Path, content: bytes) -> None:
     """Write a file that appears as a whole."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as temporary:
-        temporary.write(content)
-    Path(temporary.name).replace(target)
+    handle, name = tempfile.mkstemp(dir=target.parent)
+    hidden = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        hidden.replace(target)
+    finally:
+        hidden.unlink(missing_ok=True)
