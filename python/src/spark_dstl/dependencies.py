@@ -9,6 +9,7 @@ from spark_dstl.errors import MissingPackage
 INSPECT = "inspect"
 MONITORING = "monitoring"
 PROBE = "probe"
+SPARK = "spark"
 
 
 def needed(module: str, purpose: str, extra: str = INSPECT) -> Any:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,9 +8,10 @@ import pytest
 from written_checkpoint import RUN, Held, Listed, Written, WrittenCheckpoint, zip_of
 
 import spark_dstl
-from spark_dstl import CheckpointNotFound, DamagedLog, StorageOptions
+from spark_dstl import CheckpointNotFound, DamagedLog, JvmOptions, MissingPackage, StorageOptions
 from spark_dstl.checkpoint import tables
 from spark_dstl.checkpoint.checkpoint import find_checkpoints
+from spark_dstl.checkpoint.java.gateway import Gateway
 
 
 class FakeProcess:
@@ -246,6 +248,19 @@ def test_a_java_process_that_died_is_not_shared(written: WrittenCheckpoint) -> N
         assert later.gateway() is not died
         one.close()
         assert later.gateway().is_running
+
+
+def test_without_py4j_the_error_names_the_extra_that_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with `SPARK_HOME` and without PySpark."""
+    for name, variable in {"bin/java": "JAVA_HOME", "jars/spark-core_2.13-4.2.0.jar": "SPARK_HOME"}.items():
+        path = tmp_path / name
+        path.parent.mkdir()
+        path.touch(mode=0o755)
+        monkeypatch.setenv(variable, str(tmp_path))
+    monkeypatch.setenv("SPARK_DSTL_JAR", str(tmp_path / "bin/java"))
+    monkeypatch.setitem(sys.modules, "py4j.java_gateway", None)
+    with pytest.raises(MissingPackage, match=r'the package py4j, .*: pip install "spark-dstl\[spark\]"'):
+        Gateway(JvmOptions())
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from pathlib import Path
 from subprocess import Popen, TimeoutExpired
 from typing import Any
 
-from spark_dstl.dependencies import needed
+from spark_dstl.dependencies import SPARK, needed
 from spark_dstl.errors import JvmFailed, UnsupportedSpark
 from spark_dstl.jar import jar_path
 from spark_dstl.release import INSTALL, LINES, SparkLine, spark_in
@@ -60,7 +60,7 @@ class Gateway:
         directory, line = spark_jars()
         self.jar = str(jar_path(line.version))
         # PySpark requires py4j.
-        py4j = needed("py4j.java_gateway", PURPOSE)
+        py4j = needed("py4j.java_gateway", PURPOSE, SPARK)
         self._directory = tempfile.mkdtemp(prefix="spark-dstl-")
         self._errors = Path(self._directory, "stderr")
         javaopts = [
