@@ -15,6 +15,7 @@ from functools import partial
 from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.changing import activity
+from spark_dstl.checkpoint.export.needed import Needed
 from spark_dstl.checkpoint.export.target import Planned, Target, copies, of_bytes
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.locate import Place
@@ -23,7 +24,7 @@ from spark_dstl.checkpoint.reading import SegmentReader, read_entry
 from spark_dstl.checkpoint.sparkfiles import OURS, STOCKS
 from spark_dstl.checkpoint.storage import Storage
 from spark_dstl.checkpoint.survey import numbered
-from spark_dstl.checkpoint.verification.verify import rollback_obstacle, verify
+from spark_dstl.checkpoint.verification.verify import look_once, rollback_obstacle
 from spark_dstl.errors import CannotExport, MissingLogObject
 
 
@@ -40,7 +41,7 @@ class Exported:
     batches: list[int]
     """The retained batches of the new checkpoint: the newest, and those to which it can be rolled back."""
     left_out: dict[int, str]
-    """Batches that cannot be rebuilt, each with a reason."""
+    """Batches that cannot be rebuilt, and one that was begun and cannot run, each with a reason."""
     written: int
     """Objects that were written."""
     kept: int
@@ -55,8 +56,9 @@ def export(
     """Export a checkpoint; see `Checkpoint.export`."""
     target = Target(place, checkpoint, CannotExport)
     activity.refuse_if_running(checkpoint, stopped, wait)
-    found = verify(checkpoint, wait=wait)
-    survey = checkpoint.survey()
+    # Every byte is copied, so every byte is read before. The query is stopped, and one look is enough.
+    judged = look_once(checkpoint, deep=True)
+    found, survey = judged.found, judged.look.survey
     newest = survey.newest
     if newest is None:
         raise CannotExport(
@@ -68,7 +70,8 @@ def export(
             f"{checkpoint.path} cannot be exported, because its newest batch {newest} cannot be rebuilt: {why}. "
             "`dstl verify` names the damage, and the batch to roll back to"
         )
-    left_out = {batch: reason for batch, reason in found.lost.items() if batch in survey.entries}
+    there = (*survey.entries, found.lost_begun)
+    left_out = {batch: reason for batch, reason in found.lost.items() if batch in there}
     # Spark expects no gaps between batches.
     batches: list[int] = []
     for batch in reversed(survey.retained):
@@ -76,30 +79,33 @@ def export(
             break
         batches.insert(0, batch)
     with pinned_if_possible(checkpoint, batches[0]):
-        plan = list(_planned(checkpoint, batches))
+        begun = survey.begun if found.lost_begun is None else []
+        plan = list(_planned(checkpoint, Needed(judged, batches, begun), batches, begun))
         _refuse_others(target, plan)
         written, total = target.write_missing(plan)
         target.check(plan)
     return Exported(checkpoint.path, place.shown, newest, batches, left_out, written, len(plan) - written, total)
 
 
-def _planned(checkpoint: CheckpointAccess, batches: list[int]) -> Iterator[Planned]:
+def _planned(checkpoint: CheckpointAccess, needed: Needed, batches: list[int], begun: list[int]) -> Iterator[Planned]:
     """Yield all objects of a checkpoint with these batches in the order of their writes; `metadata` is the last."""
     storage = checkpoint.storage
     written: set[str] = set()
-    for one in _logged_state(checkpoint):
+    for one in _logged_state(checkpoint, needed):
         if one.name not in written:
             written.add(one.name)
             yield one
+    # A plain file with the name of a segment belongs to an attempt that is not the winner.
+    left = written | {f"state/{path}" for path in checkpoint.survey().state if not needed.is_kept(path)}
     for directory in ("state", "sources"):
         for one in copies(storage, directory):
-            # A plain file with the name of a segment belongs to an attempt that is not the winner.
-            if one.name not in written and not _is_checksum(one.name, written):
+            if one.name not in left and not _is_checksum(one.name, left):
                 yield one
-    # A batch that was begun and is not committed runs again.
-    begun = [one for one in numbered(storage.objects("offsets")) if one in batches or one > batches[-1]]
+    # A start reads the offsets of the batch before as well. A batch that was begun and is not committed runs again.
+    wanted = {batches[0] - 1, *batches, *begun}
+    offsets = [one for one in numbered(storage.objects("offsets")) if one in wanted]
     read = checkpoint.readers.each
-    for batch, content in read(lambda one: storage.read(f"offsets/{one}", sparkfiles.MAX_OFFSETS), begun):
+    for batch, content in read(lambda one: storage.read(f"offsets/{one}", sparkfiles.MAX_OFFSETS), offsets):
         if content is None:
             raise _deleted(storage, f"offsets/{batch}")
         yield of_bytes(f"offsets/{batch}", content.replace(OURS.encode(), STOCKS.encode()))
@@ -114,25 +120,25 @@ def _deleted(storage: Storage, name: str) -> MissingLogObject:
     return MissingLogObject(f"{storage.shown(name)} was deleted: a query runs on the checkpoint")
 
 
-def _logged_state(checkpoint: CheckpointAccess) -> Iterator[Planned]:
+def _logged_state(checkpoint: CheckpointAccess, needed: Needed) -> Iterator[Planned]:
     survey = checkpoint.survey()
     segments = SegmentReader(checkpoint.storage, checkpoint.base(survey.base))
     # The newest first. A file that several snapshots name is the same in each.
     newest_first = [batch for batch, facts in reversed(survey.entries.items()) if facts.index]
-    for _, entry in checkpoint.readers.each(partial(read_entry, checkpoint.storage), newest_first):
+    for batch, entry in checkpoint.readers.each(partial(read_entry, checkpoint.storage), newest_first):
         if entry is None:
             continue
-        for segment in entry.segments:
+        for segment in needed.segments(batch, entry.segments):
             name = segment.name
             if segment.kind == names.SNAPSHOT_FILE:
                 name = f"{segment.store.directory}/SSTs/{segment.qualifier}.sst"
             yield Planned(f"state/{name}", segment.length, partial(segments.parts, entry, segment))
 
 
-def _is_checksum(name: str, written: set[str]) -> bool:
-    """Whether the object is the checksum file, of Hadoop or Spark, of an object from the log."""
+def _is_checksum(name: str, files: set[str]) -> bool:
+    """Whether the object is the checksum file, of Hadoop or Spark, of one of these files."""
     directory, _, last = name.rpartition("/")
-    return last.endswith(".crc") and f"{directory}/{last.removesuffix('.crc').removeprefix('.')}" in written
+    return last.endswith(".crc") and f"{directory}/{last.removesuffix('.crc').removeprefix('.')}" in files
 
 
 def _refuse_others(target: Target, plan: list[Planned]) -> None:

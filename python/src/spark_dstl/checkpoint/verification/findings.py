@@ -106,6 +106,10 @@ class Look:
         """Add a note about an object of the checkpoint."""
         self.notes.append(Finding(self.storage.shown(name), what))
 
+    def loads(self, zipped: SegmentKey) -> bool:
+        """Whether a snapshot in an entry can be loaded: its zip, and the files in the entry that the zip lists."""
+        return self.unusable.keys().isdisjoint((zipped, *self.listed.get(zipped, ())))
+
     def cannot_use(self, parts: list[NamedPart], why: str) -> None:
         """Add the segments of these parts to the unusable ones."""
         for named in parts:

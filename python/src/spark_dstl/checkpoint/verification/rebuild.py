@@ -157,8 +157,7 @@ def _snapshots(store: Store, facts: StoreFacts, look: Look) -> dict[int, int]:
     """Return the versions with a good snapshot, with the first batch whose entry has it."""
     good: dict[int, int] = {}
     for (version, _), held in facts.held.items():
-        key = key_of(held.batch, held.zip)
-        if look.unusable.keys().isdisjoint((key, *look.listed.get(key, ()))):
+        if look.loads(key_of(held.batch, held.zip)):
             good[version] = min(held.batch, good.get(version, _NEVER))
     for version, unique in facts.zips:
         if (store, version, unique) not in look.unusable_zips and _counts(store, version, unique, look.survey):

@@ -32,10 +32,10 @@ def verify(
     `wait` is called between the looks, with seconds. `batch` is one whose recovery plan is read as well.
     """
     before = activity.written(checkpoint)
-    found = _look(checkpoint, deep, batch)
+    found = look_once(checkpoint, deep, batch).found
     if found.is_damaged:
         wait(SECOND_LOOK_SECONDS)
-        second = _look(checkpoint, deep, batch)
+        second = look_once(checkpoint, deep, batch).found
         confirmed = {(one.object, one.what) for one in found.damages}
         lost = {lost: why for lost, why in second.lost.items() if lost in found.lost}
         found = replace(
@@ -49,6 +49,15 @@ def verify(
 
 
 @dataclass(frozen=True)
+class Judged:
+    """What one look has found, the look, and what each store is rebuilt from."""
+
+    found: Verification
+    look: Look
+    rebuilt: dict[Store, rebuild.Rebuilt]
+
+
+@dataclass(frozen=True)
 class _Judgement:
     """Of all stores what they are rebuilt from, and of retained batches which are lost."""
 
@@ -58,7 +67,8 @@ class _Judgement:
     newest_undamaged: int | None
 
 
-def _look(checkpoint: CheckpointAccess, deep: bool, batch: int | None) -> Verification:
+def look_once(checkpoint: CheckpointAccess, deep: bool, batch: int | None = None) -> Judged:
+    """Verify a checkpoint by one look, which takes for damage what a running query deletes meanwhile."""
     survey, storage = checkpoint.look_again(), checkpoint.storage
     base, links = checkpoint.base(survey.base), rebuild.broken_links(survey)
     look = Look(survey, storage, base, checkpoint.readers, deep, links)
@@ -82,7 +92,7 @@ def _look(checkpoint: CheckpointAccess, deep: bool, batch: int | None) -> Verifi
     objects.check_partitions(look, stores)
     objects.check_claims(look)
     objects.check_leftovers(look, listed)
-    return Verification(
+    found = Verification(
         path=checkpoint.path,
         deep=deep,
         newest_batch=survey.newest,
@@ -105,6 +115,7 @@ def _look(checkpoint: CheckpointAccess, deep: bool, batch: int | None) -> Verifi
             checked_bytes=look.was_read.bytes,
         ),
     )
+    return Judged(found, look, judged.rebuilt)
 
 
 def _check_plans(look: Look, judged: _Judgement, batches: set[int | None]) -> bool:

@@ -53,4 +53,5 @@ def _lines(done: Exported) -> Iterator[str]:
     yield f"{done.target} has batches {first} to {last} of {done.path}, and every object of it was compared."
     yield f"{done.written} objects written, {size(done.bytes)}; {done.kept} were there already."
     for batch, why in sorted(done.left_out.items()):
-        yield f"left out batch {batch}, which cannot be rebuilt: {why}"
+        what = "which cannot be rebuilt" if batch <= done.newest else "which the query runs again"
+        yield f"left out batch {batch}, {what}: {why}"

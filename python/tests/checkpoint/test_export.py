@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An export has what its batches need, and nothing that is damaged; tests/tools/test_export.py continues from some."""
+
+from pathlib import Path
+
+import pytest
+from verified import HEADER, data, dstl, entry, flip, ten_batches, verified
+from written_checkpoint import WrittenCheckpoint, aged, zip_of
+
+import spark_dstl
+from spark_dstl.checkpoint.export.export import Exported
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> WrittenCheckpoint:
+    return ten_batches(tmp_path / "q")
+
+
+def exported(root: Path, target: Path) -> Exported:
+    """Export a checkpoint; the new one has no damage, and its batches can be rebuilt."""
+    with spark_dstl.open(str(root)) as checkpoint:
+        done = checkpoint.export(str(target), stopped=True)
+    found = verified(target, deep=True)
+    assert (found.damages, found.lost, found.newest_undamaged) == ([], {}, done.newest)
+    return done
+
+
+def names(target: Path, directory: str) -> list[str]:
+    return sorted(path.name for path in (target / directory).iterdir() if path.is_file())
+
+
+def test_a_begun_batch_whose_offsets_are_damaged_is_left_out(written: WrittenCheckpoint, tmp_path: Path) -> None:
+    (written.root / "offsets/10").write_bytes(b"")
+    target = tmp_path / "target"
+    done = exported(written.root, target)
+    assert (done.batches, done.left_out) == ([*range(10)], {10: "offsets/10 is damaged"})
+    assert names(target, "offsets") == [str(batch) for batch in range(10)]
+    aged(written.root)
+    again = dstl("export", str(written.root), str(target), "--stopped")
+    assert "left out batch 10, which the query runs again: offsets/10 is damaged" in again.output
+
+
+def test_a_begun_batch_is_exported_with_its_metadata_of_operators(written: WrittenCheckpoint, tmp_path: Path) -> None:
+    descriptions = written.column_families().parents[2] / "_metadata/v2"
+    (descriptions / "10").write_bytes((descriptions / "0").read_bytes())
+    for batch in range(4):
+        (written.root / f"offsets/{batch}").unlink()
+    written.offsets(10)
+    done = exported(written.root, tmp_path / "target")
+    assert done.left_out == {}
+    assert "10" in names(tmp_path / "target", "offsets")
+    assert names(tmp_path / "target", "state/0/_metadata/v2") == ["0", "10"]
+    (descriptions / "10").write_bytes(b"x")
+    done = exported(written.root, tmp_path / "other")
+    assert list(done.left_out) == [10]
+    assert "10" not in names(tmp_path / "other", "offsets")
+    assert names(tmp_path / "other", "state/0/_metadata/v2") == ["0"]
+
+
+@pytest.mark.parametrize("is_missing", [True, False])
+def test_batches_that_cannot_be_rebuilt_are_left_out_with_what_they_alone_need(
+    written: WrittenCheckpoint, tmp_path: Path, is_missing: bool
+) -> None:
+    """The snapshot of batch 4 rebuilds the later ones."""
+    if is_missing:
+        data(written.root, 1).unlink()
+    else:
+        flip(entry(written.root, 3), -70)
+    target = tmp_path / "target"
+    done = exported(written.root, target)
+    assert (done.batches, list(done.left_out)) == ([*range(4, 10)], [3])
+    assert names(target, "state/0/0") == [
+        "10.changelog",
+        "5.zip",
+        *(f"{version}.changelog" for version in range(6, 10)),
+    ]
+    # Spark reads the offsets of the batch before as well.
+    assert names(target, "offsets") == [str(batch) for batch in range(3, 10)]
+
+
+def test_damage_that_only_an_old_batch_reads_does_not_end_an_export(written: WrittenCheckpoint, tmp_path: Path) -> None:
+    flip(entry(written.root, 2), HEADER + 30)
+    done = exported(written.root, tmp_path / "target")
+    assert (done.batches, list(done.left_out)) == ([*range(4, 10)], [2, 3])
+
+
+@pytest.mark.parametrize("is_missing", [True, False])
+def test_a_snapshot_that_cannot_be_loaded_is_left_out(
+    written: WrittenCheckpoint, tmp_path: Path, is_missing: bool
+) -> None:
+    """Changelogs rebuild all batches, and stock Spark would load the snapshot."""
+    file = data(written.root, 2)
+    if is_missing:
+        file.unlink()
+    else:
+        # Of the store 0/0 alone.
+        flip(file, 30)
+    done = exported(written.root, tmp_path / "target")
+    assert (done.batches, done.left_out) == ([*range(10)], {})
+    assert "5.zip" not in names(tmp_path / "target", "state/0/0")
+    assert ("5.zip" in names(tmp_path / "target", "state/0/1")) != is_missing
+
+
+def test_the_newest_batch_alone_is_exported_with_the_offsets_before_it(tmp_path: Path) -> None:
+    written = WrittenCheckpoint(tmp_path / "q").begin()
+    for batch in range(3):
+        written.batch(batch, large=batch == 1, snapshots=batch == 2)
+    data(written.root, 1).unlink()
+    done = exported(aged(written.root), tmp_path / "target")
+    assert (done.batches, list(done.left_out)) == ([2], [1])
+    assert (names(tmp_path / "target", "offsets"), names(tmp_path / "target", "commits")) == (["1", "2"], ["2"])
+
+
+def test_plain_snapshots_that_are_no_state_of_a_committed_batch_are_left_out(
+    written: WrittenCheckpoint, tmp_path: Path
+) -> None:
+    """Stock Spark would load them after the batch of that number."""
+    store = written.root / "state/0/0"
+    for name, content in (("12.zip", zip_of({})), ("12.zip.crc", b"{}"), (".12.zip.crc", b"crc")):
+        (store / name).write_bytes(content)
+    (store / "1.zip").write_bytes(b"damaged")
+    target = tmp_path / "target"
+    exported(aged(written.root), target)
+    assert [name for name in names(target, "state/0/0") if "zip" in name] == ["5.zip"]
