@@ -13,6 +13,7 @@ from spark_dstl import CannotRepartition
 from spark_dstl.checkpoint.convert.point import Offsets
 from spark_dstl.checkpoint.reading import read_entry
 from spark_dstl.checkpoint.repartition.entries import Note, commit_of, is_lock, lock_of, note_in, offsets_of
+from spark_dstl.checkpoint.repartition.repartition import Repartition
 from spark_dstl.checkpoint.sparkfiles import HDFS_BACKED, OURS, PARTITIONS, PROVIDER, STOCKS
 from spark_dstl.commands import main
 
@@ -123,11 +124,19 @@ def test_a_query_that_seems_to_run_is_refused(plain: Plain) -> None:
     assert told.exit_code == 4, told.output
 
 
+def test_the_way_back_is_a_command_with_the_checkpoint(plain: Plain, monkeypatch: pytest.MonkeyPatch) -> None:
+    def done(self: spark_dstl.Checkpoint, *_: object) -> Repartition:
+        return Repartition(self.path, 2, 2, 3, 0, [], is_applied=True)
+
+    monkeypatch.setattr(spark_dstl.Checkpoint, "repartition", done)
+    assert planned(plain).output.endswith(f"Start the query. dstl rollback {plain.root} --to 2 goes back.\n")
+
+
 def test_a_lock_is_no_begun_batch_and_not_readable_by_spark(plain: Plain) -> None:
     lock = lock_of(str(plain.root), 2)
     assert is_lock(lock)
     assert not is_lock(b"v1\n{}")
-    assert b"dstl rollback --to 2" in lock
+    assert f"dstl rollback {plain.root} --to 2".encode() in lock
     assert not lock.startswith(b"v")
     plain.put("offsets/3", lock.decode())
     assert planned(plain).exit_code == 0
@@ -153,6 +162,7 @@ def test_the_commit_entry_carries_the_offsets(plain: Plain) -> None:
     assert written is not None
     assert note_in(written) == Note(3, offsets)
     assert "an interrupted change to 3 partitions" in refusal(plain, 4)
+    assert f"go back with dstl rollback {plain.root} --to 2" in refusal(plain, 4)
     # Interrupted before it has replaced its lock.
     plain.put("offsets/3", lock_of(str(plain.root), 2).decode())
     assert "an interrupted change to 3 partitions" in refusal(plain, 4)

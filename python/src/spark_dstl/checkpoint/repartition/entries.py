@@ -8,6 +8,7 @@ writes the other one if it is missing.
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass
 
 from spark_dstl.checkpoint.convert.point import Offsets
@@ -54,10 +55,8 @@ def commit_of(before: LoadedEntry, offsets: bytes, partitions: int, ids: dict[in
 
 def lock_of(path: str, batch: int) -> bytes:
     """Return an entry of `offsets/` with which Spark does not start: its error quotes the line."""
-    return (
-        _LOCK
-        + f" changes the partitions of {path}, or was interrupted. Repeat it, or dstl rollback --to {batch}\n".encode()
-    )
+    way_back = f"dstl rollback {shlex.quote(path)} --to {batch}"
+    return _LOCK + f" changes the partitions of {path}, or was interrupted. Repeat it, or {way_back}\n".encode()
 
 
 def is_lock(content: bytes | None) -> bool:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -80,7 +81,7 @@ def find_plan(checkpoint: CheckpointAccess, partitions: int) -> Plan:
     if unfinished is not None and unfinished.partitions != partitions:
         raise CannotRepartition(
             f"an interrupted change to {unfinished.partitions} partitions of {path} is not finished: repeat it with "
-            f"--partitions {unfinished.partitions}, or go back with dstl rollback --to {committed}"
+            f"--partitions {unfinished.partitions}, or go back with dstl rollback {shlex.quote(path)} --to {committed}"
         )
     if before == partitions:
         raise CannotRepartition(f"{path} has {partitions} partitions already")

@@ -51,14 +51,14 @@ def repartition(at: Location, partitions: int, apply: bool, stopped: bool, outpu
     """Change the number of partitions; the help is above."""
     with at.opened() as checkpoint:
         done = checkpoint.repartition(partitions, apply, stopped)
-    print_report(output, done, lambda: _lines(done))
+    print_report(output, done, lambda: _lines(done, at))
 
 
-def _lines(done: Repartition) -> Iterator[str]:
+def _lines(done: Repartition, at: Location) -> Iterator[str]:
     yield from map(str, done.stores)
     if done.is_applied:
         yield f"{done.path} has {done.partitions} partitions since batch {done.batch + 1}, and had {done.before}."
-        yield f"Start the query. dstl rollback --to {done.batch} goes back."
+        yield f"Start the query. dstl rollback {at} --to {done.batch} goes back."
     else:
         yield (
             f"Would write {size(done.state_bytes)} of state into {done.partitions} partitions instead of "
