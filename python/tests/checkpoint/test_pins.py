@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
+from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +89,57 @@ def test_a_pin_that_another_has_ended_is_not_renewed(written: WrittenCheckpoint)
         assert dstl("unpin", written.root, "--all").exit_code == 0
         with pytest.raises(PinTooLate, match="was ended by"):
             held.renew()
+
+
+class Turns:
+    """An event that lets something happen before each turn of a loop that waits for it, and ends the loop after."""
+
+    def __init__(self, *steps: Callable[[], object]) -> None:
+        self._steps = iter(steps)
+
+    def wait(self, _seconds: float) -> bool:
+        step = next(self._steps, None)
+        if step is not None:
+            step()
+        return step is None
+
+    def is_set(self) -> bool:
+        return False
+
+
+def test_a_reader_whose_pin_another_has_ended_reports_it_once_and_renews_the_next_one(
+    written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    seen: list[list[str]] = []
+
+    def look() -> None:
+        seen.append(names(written))
+
+    with spark_dstl.open(str(written.root)) as checkpoint, checkpoint.pin(1) as held:
+        (first,) = names(written)
+        unpin = partial(dstl, "unpin", written.root, "--all")
+        with monkeypatch.context() as patch:
+            patch.setattr(held, "_ended", Turns(unpin, look, partial(held.move, 3), look))
+            held._keep_renewing()
+        assert [len(pins) for pins in seen] == [0, 1]
+        assert names(written) != seen[1], "it was not renewed"
+    (warning,) = caplog.messages
+    assert f"the pin {first} of batch 1 of {written.root} was ended by `dstl unpin`" in warning
+    assert "Reads continue without a pin; a follower pins the batch that it reaches next" in warning
+
+
+def test_a_pin_that_moves_after_another_has_ended_it_reports_that(
+    written: WrittenCheckpoint, caplog: pytest.LogCaptureFixture
+) -> None:
+    with spark_dstl.open(str(written.root)) as checkpoint, checkpoint.pin(1) as held:
+        (first,) = names(written)
+        dstl("unpin", written.root, "--all")
+        held.move(3)
+        assert len(names(written)) == 1
+        held.move(2)
+    (warning,) = caplog.messages
+    assert f"the pin {first} of batch 1 " in warning
+    assert warning.endswith("Batch 3 is pinned instead")
 
 
 def test_a_moved_pin_is_the_newer_one_also_if_the_older_cannot_be_ended(

@@ -132,6 +132,8 @@ class HeldPin:
         self._lasts = lasts
         self._lock = threading.Lock()
         self._ended = threading.Event()
+        # Whether it was noticed that another has ended the present pin.
+        self._is_gone = False
         self._pin = create_pin(checkpoint, batch, lasts)
         threading.Thread(target=self._keep_renewing, name="dstl-pin", daemon=True).start()
 
@@ -173,25 +175,34 @@ class HeldPin:
             storage = self._checkpoint.storage
             content = storage.read(self._pin.object_name, _MAX_PIN)
             if content is None:
-                raise PinTooLate(
-                    f"the pin of batch {self.batch} of {self._checkpoint.path} was ended by `dstl unpin`, by "
-                    "`dstl rollback`, or by the query after its option pins.maxDuration: the query may delete what "
-                    "the batch needs"
-                )
+                self._is_gone = True
+                raise self._was_ended(self._pin)
             self._replace(_write(storage, self.batch, self._lasts, content))
 
     def _replace(self, newer: Pin) -> None:
         """Hold the newer pin, also if the older cannot be ended: it ends after its time."""
         older, self._pin = self._pin, newer
-        end_pin(self._checkpoint, older.name)
+        was_gone, self._is_gone = self._is_gone, False
+        if not end_pin(self._checkpoint, older.name) and not was_gone:
+            _logger.warning("%s. Batch %d is pinned instead", self._was_ended(older), newer.batch)
+
+    def _was_ended(self, pin: Pin) -> PinTooLate:
+        return PinTooLate(
+            f"the pin {pin.name} of batch {pin.batch} of {self._checkpoint.path} was ended by `dstl unpin`, by "
+            "`dstl rollback`, or by the query when its time was over (at most pins.maxDuration): the query may delete "
+            "what the batch needs"
+        )
 
     def _keep_renewing(self) -> None:
         while not self._ended.wait(self._pin.lasts.total_seconds() / 3):
+            if self._is_gone:
+                continue
             try:
                 self.renew()
             except PinTooLate as error:
-                _logger.warning("%s", error)
-                return
+                _logger.warning(
+                    "%s. Reads continue without a pin; a follower pins the batch that it reaches next", error
+                )
             except DstlError as error:
                 _logger.warning("The pin of batch %s was not renewed, which is tried again: %s", self.batch, error)
 
