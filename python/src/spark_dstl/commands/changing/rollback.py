@@ -23,10 +23,10 @@ Examples:
     help=f"""Roll back to batch M in the checkpoint at PATH, whose query is stopped.
 
 Without --apply it only lists what a rollback deletes: the pins of batches above M, the entries of commits/ and offsets/
-above M, the newest first, and plain snapshots of later versions that Spark would read as new ones. After an interrupt
-at any point the checkpoint still starts, and the command can be repeated. The query, when started, runs the batches
-after M again, and its sink gets their output again. Its next run, or dstl gc, deletes data files that only the deleted
-entries name.
+above M, the newest first, plain snapshots of later versions that Spark would read as new ones, the metadata of
+operators of batches above M (_metadata/v2), and the checksum files of these. After an interrupt at any point the
+checkpoint still starts, and the command can be repeated. The query, when started, runs the batches after M again, and
+its sink gets their output again. Its next run, or dstl gc, deletes data files that only the deleted entries name.
 
 Refused with exit code 1 if the state of batch M cannot be rebuilt, which is verified before, and with 4 if a query
 seems to run: if an object was written in the last {_QUIET} minutes or is written during {activity.LOOK_SECONDS:.0f}
