@@ -34,7 +34,8 @@ class StorageOptions:
     """The URL of an S3-compatible server; by default the environment's `AWS_ENDPOINT_URL_S3`, else `AWS_ENDPOINT_URL`,
     else Amazon's."""
     region: str | None = None
-    """By default the environment's `AWS_REGION` or `AWS_DEFAULT_REGION`, else the region of the bucket."""
+    """By default the environment's `AWS_REGION` or `AWS_DEFAULT_REGION`, else `us-east-1` with an endpoint, else the
+    region of the bucket."""
     anonymous: bool = False
     """Whether to send no credentials."""
     jvm: JvmOptions = field(default_factory=JvmOptions)
@@ -100,10 +101,12 @@ def server_of(options: StorageOptions, environment: Mapping[str, str] = os.envir
     return endpoint or None, region or ("us-east-1" if endpoint else None)
 
 
-def hadoop_path(shown: str) -> str:
-    """Return a path as Hadoop writes it."""
-    scheme, separator, rest = shown.partition("://")
-    return f"s3a://{rest}" if separator and scheme in ("s3", "s3n") else shown
+def hadoop_path(place: str) -> str:
+    """Return a local path or a URI as Hadoop reads it in any directory."""
+    scheme, rest = scheme_of(place)
+    if scheme is None:
+        return os.path.abspath(place)  # noqa: PTH100
+    return f"s3a:{rest}" if scheme in ("s3", "s3a", "s3n") else place
 
 
 def hadoop_settings(options: StorageOptions) -> dict[str, str]:

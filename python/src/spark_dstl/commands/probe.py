@@ -126,8 +126,8 @@ def probe(
     local disks, on S3, and through Hadoop's clients, such as hdfs://; not on gs:// and abfs://, because pyarrow has no
     exclusive create. S3 needs pip install "spark-dstl[probe]".
 
-    Exits with 5 if storage does not create exclusively, or if creates without an answer leave that unknown; with 1 if
-    storage could not be measured, or something could not be removed.
+    Exits with 5 if storage does not create exclusively, or if that is unknown, as after creates without an answer; with
+    1 if storage could not be measured, or something could not be removed.
     """
     if not at.path:
         if shape is None or remove_leftovers:

@@ -27,8 +27,8 @@ Examples:
   dstl watch --once --output json http://localhost:4040 | jq .figures.log_bytes
 
 \b
-Exit codes: 0 left by q or Ctrl-C, or done with --once; 1 PLACE does not answer, or has no
-figures of queries; 2 the command line is wrong.
+Exit codes: 0 left by q or Ctrl-C, or done with --once; 1 PLACE cannot be read, is no UI with
+figures of the log, or is a file with other lines; 2 the command line is wrong.
 """,
 )
 @click.argument("place")

@@ -102,7 +102,10 @@ def reached(command: Command, path_required: bool = True) -> Command:
             help="An S3-compatible server. By default AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL.",
         ),
         click.option(
-            "--region", metavar="REGION", help="The region of the bucket. By default AWS_REGION, or looked up."
+            "--region",
+            metavar="REGION",
+            help="The region of the bucket. By default AWS_REGION or AWS_DEFAULT_REGION, else us-east-1 with an "
+            "endpoint; without one it is looked up.",
         ),
         click.option("--anonymous", is_flag=True, help="Send no credentials, for public buckets."),
         click.option(

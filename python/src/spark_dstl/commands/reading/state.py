@@ -25,9 +25,9 @@ _INT = click.IntRange(min=0, max=2**31 - 1)
 # click does not wrap a paragraph after a line with a backspace alone.
 HELP = """\b
 Key and value are structs, with the types that Spark's state reader gives them.
-If the selection has several schemas they are JSON: choose with --operator, --store
-and --column-family, which dstl ls PATH operators shows. A state variable of
-transformWithState is a column family.
+If the selection has several schemas they are JSON: choose with --operator and --store,
+which dstl ls PATH operators shows, and --column-family, which is a column of the rows.
+A state variable of transformWithState is a column family.
 
 A separate process with Spark's classes reads the state, without a Spark application: it takes Java 17 and PySpark.
 The query may run: the batch is pinned while it is read, or read without a pin where nothing may be written. Storage
