@@ -149,19 +149,20 @@ def conf(
 ) -> dict[str, str]:
     """Return the Spark settings that keep state in the log, for `spark-submit --conf` and the settings of a cluster.
 
-    They must be set when Spark starts; one of them is the list of charts of Spark's UI.
+    Of these, the jar and the list of charts of Spark's UI must be set when Spark starts.
 
     `jar` is the jar for Spark, a path or a URI that each of its machines can read; by default the jar of this package
     on this machine. With False `spark.jars` is left out, for a cluster that has the jar from elsewhere. `spark` is the
     version of Spark whose jar this package returns, such as `4.2`; by default that of the installed PySpark.
-    `transform_with_state` and `options` are those of `configure`. Spark need not be installed.
+    `transform_with_state` and `options` are those of `configure`. With `jar` or `spark`, Spark need not be installed.
 
     ```python
     for key, value in spark_dstl.conf(jar="/opt/spark-dstl-spark4.2_2.13-0.1.0.jar", commit_timeout="5min").items():
         print(f"{key}={value}")
     ```
 
-    Raises `InvalidOption`, `JarNotFound`, or `UnsupportedSpark` if the package has no jar for that Spark.
+    Raises `InvalidOption`, `JarNotFound`, or `UnsupportedSpark` if the package has no jar for that Spark, or none is
+    named and PySpark is not installed.
     """
     settings = _session_settings(transform_with_state, options) | chart_settings(transform_with_state, {})
     if jar is False:

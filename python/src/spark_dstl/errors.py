@@ -64,7 +64,7 @@ class DamagedLog(DstlError):
 
 
 class UnsupportedLog(DstlError):
-    """A later release wrote the object, or it is larger than the limit; it is not damaged."""
+    """A later release wrote the object; or it is larger than the limit, and may be damaged."""
 
 
 class MissingLogObject(DstlError, FileNotFoundError):

@@ -122,7 +122,7 @@ class Storage:
     def look(self, name: str) -> StoredObject | None:
         """Return an object's size and time; None if it is missing. One request on S3."""
         if self.place.files.type_name == "s3":
-            # pyarrow asks for a directory of the name as well, unless the object is opened.
+            # For a missing object pyarrow asks for a directory of the name as well, unless it opens the object.
             return self._open(name, lambda file, size: StoredObject(name, size, _modified(file)))
         with self._errors(name, "looked at"):
             info = self.place.files.get_file_info(self._path(name))
@@ -132,7 +132,7 @@ class Storage:
         """Create an object whose name no other writer uses."""
         path = self._path(name)
         with self._errors(name, "created"):
-            # Object stores need no directories.
+            # S3 needs no directories.
             if self.place.files.type_name != "s3":
                 self.place.files.create_dir(path.rpartition("/")[0], recursive=True)
             with self.place.files.open_output_stream(path) as stream:

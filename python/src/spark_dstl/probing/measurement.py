@@ -11,7 +11,7 @@ from spark_dstl.checkpoint.storage import Progress
 from spark_dstl.errors import CannotProbe
 from spark_dstl.probing.storage import Refused, Unanswered
 
-# A probe ends after so many requests without an answer.
+# A probe ends at the first request without an answer after so many.
 MOST_UNANSWERED = 10
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 _HELP = {
-    "requests_total": ("counter", "Requests that have ended, by command and outcome."),
-    "rows_total": ("counter", "Rows that were sent, by command."),
+    "requests_total": ("counter", "Requests that have ended, or scans with all rows read, by command and outcome."),
+    "rows_total": ("counter", "Rows of answers, by command; those of get are keys."),
     "batch": ("gauge", "The newest batch of the local copy."),
     "staleness_seconds": ("gauge", "The time since that batch was committed."),
     "starts": ("gauge", "How often the follower has started: more than once if it has started anew."),
