@@ -4,8 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from written_checkpoint import WrittenCheckpoint
 
+import spark_dstl
 from spark_dstl import dependencies
+from spark_dstl.checkpoint.java.state import StateReader
 from spark_dstl.checkpoint.locate import StorageOptions, locate, server_of
 from spark_dstl.checkpoint.storage import Readers, Storage, at_once
 from spark_dstl.errors import MissingPackage, UnreadableStorage
@@ -36,6 +39,37 @@ def test_options_for_s3_have_precedence_over_the_environment() -> None:
         "r",
     )
     assert server_of(StorageOptions(endpoint="http://other"), {}) == ("http://other", "us-east-1")
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ("base/of/query", "{here}/base/of/query"),
+        ("../base", "{parent}/base"),
+        ("/base", "/base"),
+        ("file:/base", "file:/base"),
+        ("s3://bucket/base", "s3a://bucket/base"),
+        ("S3N://bucket/base", "s3a://bucket/base"),
+        ("s3a://bucket/base", "s3a://bucket/base"),
+        ("hdfs://name:8020/base", "hdfs://name:8020/base"),
+    ],
+)
+def test_the_java_process_gets_a_base_path_as_hadoop_reads_it(
+    written: WrittenCheckpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, wanted: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made: list[tuple[str, dict[str, str]]] = []
+
+    class Process:
+        def tool(self, _name: str) -> Callable[[str, dict[str, str]], None]:
+            return lambda place, settings: made.append((place, settings))
+
+    with spark_dstl.open("q", base_path=given) as checkpoint:
+        StateReader(checkpoint, Process())  # type: ignore[arg-type]
+    ((place, settings),) = made
+    assert place == str(written.root)
+    base = settings["spark.sql.streaming.stateStore.dstl.basePath"]
+    assert base == wanted.format(here=tmp_path, parent=tmp_path.parent)
 
 
 def test_objects_are_listed_with_their_sizes(storage: Storage) -> None:

@@ -53,7 +53,8 @@ class StateReader:
         self._checkpoint = checkpoint
         self._gateway = gateway
         base = checkpoint.named_base()
-        settings = {**({} if base is None else {_BASE_PATH: base}), **hadoop_settings(checkpoint.storage_options)}
+        given = {} if base is None else {_BASE_PATH: hadoop_path(base)}
+        settings = {**given, **hadoop_settings(checkpoint.storage_options)}
         self._place = (hadoop_path(checkpoint.path), settings)
         self._tools = self.tool("StateTools")
         self._pins = ExitStack()
