@@ -45,7 +45,7 @@ class RunWorkerSuite extends AnyFunSuite {
     assert(failure(worker.task(1, 0, 1)).getMessage.contains("DSTL_NOT_COORDINATED"))
   })
 
-  test("a driver is told once that changes bypass the log, and again if it did not answer")(new WorkerFixture {
+  test("changes that bypass the log are reported once, and again if the driver did not answer")(new WorkerFixture {
     private def reports = asks.count(_._1.isInstanceOf[ToDriver.Bypass])
     worker.bypass("it is another provider")
     worker.bypass("it is another provider")
