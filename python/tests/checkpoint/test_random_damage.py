@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 from written_checkpoint import WrittenCheckpoint, aged
 
+import spark_dstl
 from spark_dstl.commands import main
 from spark_dstl.errors import DstlError
 
@@ -88,6 +89,19 @@ def damage(chance: random.Random, root: Path) -> str:
     renamed = file.with_name(chance.choice(NAMES))
     file.rename(renamed)
     return f"{name} is named {renamed.name}"
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "1" * 5000])
+def test_a_number_beyond_all_limits_is_damage(tmp_path: Path, number: str) -> None:
+    written = WrittenCheckpoint(tmp_path / "q", partitions=1).begin()
+    written.plain_entry(0)
+    written.entry(1, written.changes(1), ids={number: [["x"]]})
+    checksum = f'{{"algorithm":"CRC32C","value":{number},"mainFileSize":40}}'
+    (written.root / "state/0/0/1.changelog.crc").write_text(checksum)
+    with spark_dstl.open(str(aged(written.root))) as checkpoint:
+        assert checkpoint.survey().entries[1].ids == {}
+        damages = [(Path(one.object).name, one.what) for one in checkpoint.verify(deep=True).damages]
+    assert damages == [("1.changelog", "its checksum file is not what Spark writes")]
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

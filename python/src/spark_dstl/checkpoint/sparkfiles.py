@@ -4,6 +4,7 @@
 import json
 import re
 from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any, NoReturn
 
 from spark_dstl.checkpoint.format import names
@@ -124,9 +125,9 @@ def state_ids(metadata: dict[str, Any] | None) -> dict[int, list[list[str] | Non
     """
     ids = (metadata or {}).get("stateUniqueIds")
     return {
-        int(operator): [[str(one) for one in stores] if isinstance(stores, list) else None for stores in partitions]
+        number: [[str(one) for one in stores] if isinstance(stores, list) else None for stores in partitions]
         for operator, partitions in (ids.items() if isinstance(ids, dict) else ())
-        if operator.isdecimal() and isinstance(partitions, list)
+        if (number := names.number(operator)) is not None and isinstance(partitions, list)
     }
 
 
@@ -218,10 +219,16 @@ def _has_no_key(storage: Storage, operator: Operator) -> bool:
 def json_object(content: bytes | None) -> dict[str, Any] | None:
     """Return the bytes as a JSON object; None if they are not one."""
     try:
-        found = json.loads(content or b"", parse_constant=_refuse)
+        found = json.loads(content or b"", parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def _finite(number: str) -> float:
+    """Return a number. Raises `ValueError` for `1e999`, which Python reads as infinite."""
+    found = float(number)
+    return found if isfinite(found) else _refuse(number)
 
 
 def _refuse(constant: str) -> NoReturn:
