@@ -92,6 +92,19 @@ def test_retained_batches_need_no_partition_that_they_do_not_have(tmp_path: Path
     assert (found.is_damaged, found.lost, found.newest_undamaged) == (False, {}, 5), found.damages
 
 
+def test_a_restart_reads_nothing_of_partitions_that_a_repartition_has_left(tmp_path: Path) -> None:
+    written = Repartitioned(tmp_path / "q", partitions=3)
+    written.begin()
+    for batch in range(MOVED):
+        written.batch(batch, large=batch == 1)
+    written.repartition(MOVED, 2)
+    written.later(MOVED + 1)
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        found = checkpoint.summary()
+    assert (found.stores, found.recovery.changelogs) == (2, 2)
+    assert (found.recovery.entries, found.recovery.data_files) == (1, 0)
+
+
 def test_of_a_damaged_snapshot_of_a_repartition_the_way_back_is_the_batch_before(tmp_path: Path) -> None:
     written = repartitioned(tmp_path / "q", 2, 3)
     (written.root / f"state/0/2/{MOVED + 1}.zip").unlink()

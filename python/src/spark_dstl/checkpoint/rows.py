@@ -46,11 +46,13 @@ def operators(checkpoint: CheckpointAccess) -> Iterator[Row]:
 
 def stores(survey: Survey) -> list[Row]:
     """Return the rows of `stores`: of those that the newest batch has."""
-    return [
-        _of_store(store, facts, survey)
-        for store, facts in sorted(survey.stores.items())
-        if survey.partitions is None or store.partition < survey.partitions
-    ]
+    return [_of_store(store, facts, survey) for store, facts in newest_stores(survey).items()]
+
+
+def newest_stores(survey: Survey) -> dict[Store, StoreFacts]:
+    """Return the stores that the newest batch has, sorted: a repartition leaves others."""
+    there = sorted(survey.stores.items())
+    return {store: of for store, of in there if survey.partitions is None or store.partition < survey.partitions}
 
 
 def claims(checkpoint: CheckpointAccess) -> Iterator[Row]:

@@ -151,16 +151,19 @@ def _recovery(stores: list[rows.Row], checkpoint: CheckpointAccess) -> Recovery:
     version = rows.newest_version(survey)
     entries: set[int] = set()
     files: set[str] = set()
-    for facts in survey.stores.values():
+    bases: dict[names.Store, int] = {}
+    for store, facts in rows.newest_stores(survey).items():
         base, _, _ = rows.newest_snapshot(facts, survey)
-        entries.update(one - 1 for one in facts.logged if one > (base or 0))
+        bases[store] = base or 0
+        entries.update(one - 1 for one in facts.logged if one > bases[store])
         held = next((held for (of, _), held in facts.held.items() if of == base), None)
         if held is not None:
             entries.add(held.batch)
             segments = (held.zip, *held.files.values())
             files.update(part.file for one in segments for part in one.parts if part.file is not None)
     for file, named in survey.parts.items():
-        if any(one.segment.kind == CHANGELOG and one.batch in entries for one in named):
+        changelogs = (one.segment for one in named if one.segment.kind == CHANGELOG and one.segment.store in bases)
+        if any(one.version > bases[one.store] for one in changelogs):
             files.add(file)
     return Recovery(
         version=version,
