@@ -48,11 +48,11 @@ def open_checkpoint(
     """Open the checkpoint at `path` for reading.
 
     `path` is the `checkpointLocation` of the query: a local path, or a URI of S3 (`s3://`, `s3a://`) or of another
-    storage that pyarrow or Hadoop supports. The query may run; its committed batches are visible. Reading changes
-    nothing. `base_path` is the directory of the data files, if it is not the one that the newest commit entry names.
-    `options` configure access to storage. `progress` is called with a description, the count so far and the total.
-    `jvm` configures the Java process, which reads state and storage that only Hadoop supports. Open checkpoints with
-    the same options share it; it ends with the last of them.
+    storage that pyarrow or Hadoop supports. The query may run; its committed batches are visible. Readers of state
+    write pins where they may; reading changes nothing else. `base_path` is the directory of the data files, if it is
+    not the one that the newest commit entry names. `options` configure access to storage. `progress` is called with a
+    description, the count so far and the total. `jvm` configures the Java process, which reads state and storage that
+    only Hadoop supports. Open checkpoints with the same options share it; it ends with the last of them.
 
     ```python
     with spark_dstl.open("/checkpoints/clicks") as checkpoint:
@@ -177,10 +177,11 @@ class Checkpoint(CheckpointAccess):
     def export(self, target: str, stopped: bool = False) -> Exported:
         """Write a checkpoint to `target` that stock Spark continues: without the jar, with its own RocksDB provider.
 
-        All retained batches are exported, so the new checkpoint can be rolled back to the same batches. This checkpoint
-        does not change. An interrupted export can be repeated and continues; at the end every object is read again and
-        compared. Raises `CannotExport` if the newest batch cannot be rebuilt, or if `target` has other objects, and
-        `QuerySeemsToRun` if a query seems to run; `stopped` skips the check of recent writes.
+        The newest batch is exported, with the unbroken run of retained batches before it that can be rebuilt: the new
+        checkpoint can be rolled back to these. A batch that was begun runs again. Of this checkpoint all data are read,
+        and only a pin is written. An interrupted export can be repeated and continues; at the end every object is read
+        again and compared. Raises `CannotExport` if the newest batch cannot be rebuilt, or if `target` has other
+        objects, and `QuerySeemsToRun` if a query seems to run; `stopped` skips the check of recent writes.
         """
         return export(self, locate(target, self.storage_options), stopped)
 
@@ -245,7 +246,7 @@ class Checkpoint(CheckpointAccess):
 
         `selection` selects rows, by default all. Columns are operator, partition, store, column_family, and those of
         Spark's reader, mostly key and value. If the selection has several schemas (several stores or column families),
-        key and value are JSON. A Java process reads the state; the checkpoint does not change.
+        key and value are JSON. A Java process reads the state, whose batch is pinned.
 
         Raises `UnreadableState` if Spark cannot read the state, `JvmFailed` if the Java process fails, and
         `CheckpointNotFound` if the batch has no entry.

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verification of a checkpoint: every checksum, every reference, every retained version, and leftovers.
+"""Verification of a checkpoint: every reference, every retained version, leftovers, and checksums of what is read.
+
+What a restart replays is read, and with `deep` every byte that a commit entry names or that has a checksum of Spark.
 
 A query may run, and delete what it does not need. So damage counts only if a second look confirms it.
 """

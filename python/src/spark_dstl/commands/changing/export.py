@@ -15,9 +15,10 @@ from spark_dstl.commands.console.printing import print_report, size
     help="""Export the checkpoint at PATH, whose query is stopped, to one at TARGET that stock Spark continues.
 
 Changelogs and snapshots become plain files in Spark's layout, commit entries lose their log, and the provider that the
-checkpoint names is Spark's own RocksDB provider. All retained batches are exported, so TARGET is as large as the log
-and its snapshots. The checkpoint at PATH does not change. Then start the query with TARGET as its checkpointLocation,
-without provider class and file manager of this package, and with
+checkpoint names is Spark's own RocksDB provider. The newest batch is exported, with the unbroken run of retained
+batches before it that can be rebuilt, so TARGET may be as large as the log and its snapshots. A batch that was begun
+runs again. Of the checkpoint at PATH all data are read, and only a pin is written. Then start the query with TARGET as
+its checkpointLocation, without provider class and file manager of this package, and with
 spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled=true.
 
 An interrupted export can be repeated, and continues. At the end every object of TARGET is read again and compared.
