@@ -122,6 +122,14 @@ def removed(*patterns: str) -> Change:
     return change
 
 
+def both(one: Change, other: Change) -> Change:
+    def change(checkpoint: Path) -> None:
+        one(checkpoint)
+        other(checkpoint)
+
+    return change
+
+
 def swapped(one: str, other: str) -> Change:
     """Exchange the contents of two files."""
 
@@ -148,6 +156,9 @@ def damages(scene: Scene) -> dict[str, Change]:
     return {
         **{f"newest `commits/5`: {what}": replaced("commits/5", edit) for what, edit in entry.items()},
         "newest `commits/5`: missing": removed("commits/5"),
+        "`offsets/5` of a batch that was begun, without `commits/5`: emptied": both(
+            removed("commits/5"), replaced("offsets/5", emptied)
+        ),
         "`commits/4`, which is needed: emptied": replaced("commits/4", emptied),
         "`commits/4`, which is needed: cut to Spark's two lines": replaced("commits/4", two_lines),
         "`commits/4`, which is needed: cut off at its end": replaced("commits/4", cut),

@@ -64,6 +64,14 @@ def test_without_apply_it_only_lists_the_objects_to_delete(written: WrittenCheck
     assert "stop the query, add --apply" in lines[-1]
 
 
+def test_a_rollback_to_the_newest_batch_deletes_what_was_begun_after_it(written: WrittenCheckpoint) -> None:
+    planned = dstl("rollback", str(written.root), "--to", "6")
+    assert planned.output.splitlines()[-1].startswith("Would undo what was begun after batch 6.")
+    done = dstl("rollback", str(written.root), "--to", "6", "--apply")
+    assert "What was begun after batch 6 is gone: 1 objects deleted." in done.output
+    assert batches(written.root, "offsets")[-1] == 6
+
+
 def test_with_apply_it_rolls_back(written: WrittenCheckpoint) -> None:
     result = dstl("rollback", str(written.root), "--to", "3", "--apply")
     assert result.exit_code == 0, result.output

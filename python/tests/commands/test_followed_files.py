@@ -34,3 +34,12 @@ def test_the_files_of_another_query_stay(tmp_path: Path) -> None:
     with pytest.raises(DstlError, match="of query a"):
         files(tmp_path, "b").replace_after(Position(0, "entry"))
     assert (tmp_path / "0000000001.jsonl").exists()
+
+
+@pytest.mark.parametrize("batch", ["1e999", '"x"', "null"])
+def test_a_cursor_of_another_program_is_named(tmp_path: Path, batch: str) -> None:
+    files(tmp_path).replace_after(Position(0, "entry"))
+    (cursor,) = (path for path in tmp_path.iterdir() if path.suffix != ".jsonl")
+    cursor.write_text(f'{{"query": "a", "batch": {batch}, "entry": null}}')
+    with pytest.raises(DstlError, match="is not a cursor of this command"):
+        files(tmp_path).position()

@@ -54,12 +54,16 @@ def rollback(at: Location, to: int, apply: bool, deep: bool, stopped: bool, outp
 def _lines(done: Rollback, applied: bool) -> Iterator[str]:
     if not done.objects:
         yield f"Batch {done.to} is the newest: there is nothing to delete."
+    elif applied and done.newest == done.to:
+        yield f"What was begun after batch {done.to} is gone: {done.deleted} objects deleted."
     elif applied:
         yield f"Rolled back from batch {done.newest} to {done.to}: {done.deleted} objects deleted."
     else:
         for name in done.objects:
             yield f"would delete {name}"
-        yield (
-            f"Would roll back from batch {done.newest} to {done.to}. "
-            "Nothing is deleted yet: stop the query, add --apply."
+        what = (
+            f"undo what was begun after batch {done.to}"
+            if done.newest == done.to
+            else f"roll back from batch {done.newest} to {done.to}"
         )
+        yield f"Would {what}. Nothing is deleted yet: stop the query, add --apply."

@@ -145,7 +145,7 @@ class Files:
             content = json.loads(path.read_text(encoding="utf-8"))
             query, entry = content["query"], content["entry"]
             position = Position(int(content["batch"]), None if entry is None else str(entry))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise DstlError(
                 f"{path} is not a cursor of this command: {error}. Name another directory, or delete it and use --from"
             ) from error
