@@ -37,7 +37,8 @@ final class RememberedRuns[R](idleLimit: Int, isIdle: R => Boolean) {
 
   /** Makes room for one more run, which is idle at first. */
   private def forgetIdle(): Unit = {
-    val idle = runs.iterator.collect { case (id, run) if isIdle(run) => id }.toVector
+    // Scala 2.12 would evaluate the condition of a `collect` twice, and a run may stop being idle between.
+    val idle = runs.iterator.filter { case (_, run) => isIdle(run) }.map(_._1).toVector
     idle.take(idle.size - idleLimit + 1).foreach(runs.remove(_): Unit)
   }
 }

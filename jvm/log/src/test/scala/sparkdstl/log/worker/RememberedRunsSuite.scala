@@ -34,6 +34,20 @@ class RememberedRunsSuite extends AnyFunSuite {
     assert(runs.get(id(2)).isEmpty)
   }
 
+  test("a run that begins to work while another one is added is asked once whether it is idle") {
+    var asked = 0
+    val changing = new RememberedRuns[Int](
+      limit,
+      _ => {
+        asked += 1
+        asked % 2 == 1
+      }
+    )
+    changing.of(id(1))(1): Unit
+    changing.of(id(2))(2): Unit
+    assert(asked == 1)
+  }
+
   test("a forgotten run is created again") {
     assert(runs.get(id(2)).isEmpty)
     assert(run(2) eq run(2))
