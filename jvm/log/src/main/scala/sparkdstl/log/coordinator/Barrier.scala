@@ -28,7 +28,10 @@ private[coordinator] final class Barrier(
 ) {
   private final val RepeatMillis = 1000L
   private implicit val executor: ExecutionContext = runtime.executor
-  private val ended = Promise[Throwable]()
+
+  // Guarded by this: the newest wait, and why all fail.
+  private var newest = Promise[Unit]()
+  private var ended = Option.empty[Throwable]
 
   /** Closes the batch, selects its winners, and requests the losers to drop their local state; see [[AttemptLedger.close]]. */
   def close(batch: Long, ids: Set[String], reported: Seq[Long]): Unit = {
@@ -48,7 +51,10 @@ private[coordinator] final class Barrier(
   def await(batch: Long, timeoutMillis: Long): Future[Vector[CommittedSegment]] = {
     val settled = ledger.whenSettled
     val inTime = Promise[Unit]()
-    ended.future.foreach(inTime.tryFailure)
+    synchronized {
+      newest = inTime
+      ended
+    }.foreach(inTime.tryFailure)
     val deadline = runtime.timer.schedule(timeoutMillis)(() => inTime.tryFailure(new TimeoutException): Unit)
     settled.foreach(_ => inTime.trySuccess(()))
     requestFlush(inTime.future)
@@ -67,7 +73,10 @@ private[coordinator] final class Barrier(
   }
 
   /** Fails the current wait and later ones with `error`. */
-  def end(error: Throwable): Unit = ended.trySuccess(error): Unit
+  def end(error: Throwable): Unit = synchronized {
+    if (ended.isEmpty) ended = Some(error)
+    newest
+  }.tryFailure(error): Unit
 
   private def requestFlush(settled: Future[Unit]): Unit = {
     val holders = ledger.holders

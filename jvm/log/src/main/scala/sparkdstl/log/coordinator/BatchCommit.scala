@@ -44,14 +44,18 @@ private[coordinator] final class BatchCommit(
 
   def committed(batch: Long, written: WrittenEntry): Unit = {
     import written._
-    val unused = ledger.committed(batch)
     val report = state.modify { of =>
-      val view = of.view.committed(batch, entry.index, entry.payload.length.toLong).release(unused)
+      val view = of.view.committed(batch, entry.index, entry.payload.length.toLong)
       val report = BarrierReports.of(batch, entry, waitMillis, writeMillis, view.bytes)
       val sealsAll = of.view.stores.nonEmpty && of.view.stores.forall(entry.index.changedStores.toSet)
-      val phase = if (of.phase == RunPhase.Committing) RunPhase.Running else of.phase
-      (of.copy(view = view, barrier = Some(report), phase = phase, restart = None, sealsAll = sealsAll), report)
+      (of.copy(view = view, barrier = Some(report), restart = None, sealsAll = sealsAll), report)
     }
+    // After the view has the files: an executor would delete those of a repeated report that neither knows.
+    val unused = ledger.committed(batch)
+    state.update { of =>
+      val phase = if (of.phase == RunPhase.Committing) RunPhase.Running else of.phase
+      of.copy(view = of.view.release(unused), phase = phase)
+    }: Unit
     metrics.committed(report)
     logger.info(
       s"Batch $batch: ${report.segments} segments durable after $waitMillis ms, commit entry of ${report.entryBytes} " +

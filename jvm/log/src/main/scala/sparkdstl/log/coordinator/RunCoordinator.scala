@@ -86,7 +86,7 @@ final class RunCoordinator private[coordinator] (
   def commit(batch: Long, content: Array[Byte], reported: Seq[Long]): Future[Unit] = {
     val done = Promise[Unit]()
     val began = state.modify { of =>
-      if (of.phase == RunPhase.Running) (of.copy(phase = RunPhase.Committing, committing = done.future), true)
+      if (of.phase == RunPhase.Running) (of.copy(phase = RunPhase.Committing, changing = done.future), true)
       else (of, false)
     }
     if (!began) Future.failed(ProtocolErrors.runEnded(run))
@@ -106,10 +106,11 @@ final class RunCoordinator private[coordinator] (
    * under way, and ends the run. Fails unless [[isAtWork]].
    */
   def deleteEntry(batch: Long): Future[Unit] = {
+    val done = Promise[Unit]()
     val before = state.modify { of =>
       val next =
         if (batch < of.view.newest) of.copy(view = of.view.requestedToDelete(batch))
-        else if (of.phase == RunPhase.Running) of.copy(phase = RunPhase.RollingBack)
+        else if (of.phase == RunPhase.Running) of.copy(phase = RunPhase.RollingBack, changing = done.future)
         else of
       (if (of.isAtWork) next else of, of)
     }
@@ -118,22 +119,31 @@ final class RunCoordinator private[coordinator] (
       cleanup.request()
       Future.unit
     } else before.phase match {
-      case RunPhase.Running => rollBack(batch)
-      case RunPhase.Committing => before.committing.flatMap(_ => deleteEntry(batch))
+      case RunPhase.Running => rollBack(batch, done)
+      case RunPhase.Committing => before.changing.flatMap(_ => deleteEntry(batch))
       case _ => Future.failed(ProtocolErrors.runEnded(run))
     }
   }
 
-  private def rollBack(batch: Long): Future[Unit] = cleanup.rollBack(batch).transformWith {
-    case Success(gone) if gone.isEmpty =>
-      state.update(of => if (of.phase == RunPhase.RollingBack) of.copy(phase = RunPhase.Running) else of)
-      Future.unit
-    case Success(_) =>
-      logger.warn(s"The entry of batch $batch of ${id.root} was deleted while its query is running: run $run ends")
-      close()
-    // The deletion may have taken effect.
-    case Failure(error) => close().transform(_ => Failure(error))
-  }
+  private def rollBack(batch: Long, done: Promise[Unit]): Future[Unit] =
+    cleanup.rollBack(batch).transformWith { outcome =>
+      state.update { of =>
+        outcome match {
+          case Success(gone) if gone.isEmpty && of.phase == RunPhase.RollingBack => of.copy(phase = RunPhase.Running)
+          case Success(_) => of
+          // The deletion may have taken effect, so the view may be outdated.
+          case Failure(_) => of.copy(phase = RunPhase.Ended, restart = None)
+        }
+      }: Unit
+      done.success(())
+      outcome match {
+        case Success(gone) if gone.isEmpty => Future.unit
+        case Success(_) =>
+          logger.warn(s"The entry of batch $batch of ${id.root} was deleted while its query is running: run $run ends")
+          close()
+        case Failure(error) => close().transform(_ => Failure(error))
+      }
+    }
 
   /**
    * Ends the run: refuses commits, runs a last round of retention, and marks the end when the run's writes are over, for which it
@@ -145,7 +155,7 @@ final class RunCoordinator private[coordinator] (
     }
     batches.interrupt(ProtocolErrors.runEnded(run))
     for {
-      _ <- before.committing
+      _ <- before.changing
       _ <- cleanup.lastRounds()
       _ = state.update(of => if (of.phase == RunPhase.Closing) of.copy(phase = RunPhase.Ended) else of)
       _ = ledger.end()

@@ -41,11 +41,11 @@ final class LogUploader(
   private val begun = new AtomicInteger
   private val held = new AtomicLong
   private val ended = Promise[Unit]()
-  private val shortage = budget.onShortage(() => flush())
 
   // All guarded by this.
   private var open = newGroup()
   private var delay = Option.empty[Cancellable] // of the open group's oldest chunk
+  private var shortage = Option.empty[Cancellable] // while the open group has chunks
   private val blocked = mutable.LinkedHashSet.empty[MemoryBudget#Acquisition]
   private var uploadsUnderWay = 0
   private var closed = false
@@ -82,7 +82,6 @@ final class LogUploader(
       closed = true
       (last, blocked.toVector)
     }
-    shortage.cancel()
     refused.foreach(_.cancel())
     last.foreach { group =>
       group.seal()
@@ -95,7 +94,10 @@ final class LogUploader(
   private def taken(chunk: Chunk, granted: Try[Unit]): Try[PendingChunk] = granted match {
     case Success(_) =>
       held.addAndGet(chunk.size.toLong)
-      val pending = synchronized(if (closed) None else open.add(chunk))
+      val pending = synchronized {
+        if (!closed && shortage.isEmpty) shortage = Some(budget.onShortage(() => flush()))
+        if (closed) None else open.add(chunk)
+      }
       if (pending.isEmpty) release(chunk.size.toLong)
       pending.foreach(_ => uploadIfDue())
       pending.toRight(new UploaderClosed(chunk.label)).toTry
@@ -125,8 +127,9 @@ final class LogUploader(
   /** Lock held. */
   private def takeOpenGroup(): ChunkGroup = {
     val group = open
-    delay.foreach(_.cancel())
+    (delay ++ shortage).foreach(_.cancel())
     delay = None
+    shortage = None
     open = newGroup()
     uploadsUnderWay += 1
     group

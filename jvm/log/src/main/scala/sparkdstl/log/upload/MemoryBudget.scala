@@ -59,6 +59,7 @@ final class MemoryBudget(initialBytes: Long) extends AutoCloseable {
 
   def inUse: Long = synchronized(used)
   def waiters: Int = synchronized(waiting.size)
+  def listening: Int = synchronized(listeners.size)
 
   /** Fails waiting and later requests with an `IllegalStateException`. */
   override def close(): Unit = {

@@ -144,12 +144,14 @@ final class TaskWriter private[worker] (
     segments.foldLeft(Future.unit)((before, segment) => before.flatMap(_ => segment.uploadRest()))
 
   private def handOver(segments: Vector[SegmentWriter]): Future[Unit] = {
+    // Throws if an upload has failed: before snapshots are carried.
+    val own = segments.map(_.sealedSegment)
     // All sends carry the same snapshots.
     val message = synchronized {
       if (carried.isEmpty && state == Sealing)
         carried = stores.iterator.map { case (store, of) => store -> of.carried(batch) }.toMap
       val snapshots = carried.valuesIterator.flatten.toVector
-      val seal = ToDriver.Seal(attempt, batch, segments.map(_.sealedSegment) ++ stored, snapshots)
+      val seal = ToDriver.Seal(attempt, batch, own ++ stored, snapshots)
       if (state == Sealing) asked = true
       Option.when(state == Sealing)(seal)
     }

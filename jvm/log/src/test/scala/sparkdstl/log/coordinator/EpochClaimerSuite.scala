@@ -7,7 +7,8 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.testing.Completed
 import sparkdstl.log.error.FencedException
-import sparkdstl.log.request.ScriptedStore.{Fail, Hang}
+import sparkdstl.log.format.FormatSamples
+import sparkdstl.log.request.ScriptedStore.{Fail, Hang, Work}
 import sparkdstl.log.storage._
 import sparkdstl.log.storage.StorageOperation._
 import sparkdstl.log.transport.{FromDriver, ToDriver}
@@ -54,6 +55,24 @@ class EpochClaimerSuite extends AnyFunSuite {
     assert(failure(tryToBegin()).getMessage.contains("DSTL_UNUSABLE_CHECKPOINT"))
     store.script("list", Fail())
     assert(failure(tryToBegin()).getMessage.contains("DSTL_READ_FAILED"))
+  })
+
+  test("a start that fails after its claim marks it as ended")(new RunFixture {
+    store.script("list", Work, Work, Fail())
+    assert(failure(tryToBegin()).getMessage.contains("DSTL_READ_FAILED"))
+    val names = result(store.memory.begin(ListObjects(location.epochs)).result).map(_.path.getName)
+    assert(names.contains("1") && names.contains("1.ended"), names)
+  })
+
+  test("without exclusive creation, at most a hundred claims are read and fence entries")(new NotExclusiveFixture {
+    (0L to 149L).foreach(batch => commit(begin(if (batch % 2 == 0) FormatSamples.someRun else otherRun), batch))
+    val run = begin()
+    batches.init.foreach(of => result(run.deleteEntry(of)))
+    answer(run, ToDriver.Release(Vector("0/0" -> 150L))): Unit
+    store.asked.clear()
+    commit(run, 150)
+    timer.advance(3600000)
+    assert(store.asked.count(_ == "read") <= 100 && batches.size <= 101, store.asked.groupBy(identity).map(_._2.size))
   })
 
   test("without exclusive creation, a replaced entry fences the next one")(new NotExclusiveFixture {

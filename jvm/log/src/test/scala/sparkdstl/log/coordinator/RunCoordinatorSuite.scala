@@ -9,6 +9,7 @@ import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
 import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.testing.Completed
+import sparkdstl.log.coordinator.attempts.InlineBudget
 import sparkdstl.log.error.{DstlException, FencedException}
 import sparkdstl.log.format.{CommittedSegment, FormatSamples}
 import sparkdstl.log.request.ScriptedStore
@@ -109,6 +110,39 @@ class RunCoordinatorSuite extends AnyFunSuite {
     assert(condition(lost) == "DSTL_LOST_CHANGES")
     assert(batches.isEmpty)
     assert(condition(next.commit(0, content, Seq(1))) == "DSTL_RUN_ENDED")
+  })
+
+  test("a repeated report of an upload deletes nothing, whenever it comes during a commit") {
+    var repeat = () => ()
+    val budget = new InlineBudget(1000) {
+      override def release(bytes: Long): Unit = {
+        super.release(bytes)
+        repeat()
+      }
+    }
+    new RunFixture(budget = budget) {
+      val run = begin()
+      answer(run, seal(1, 0, 0, SealedPart.Pending(5, 10)))
+      val committed = run.commit(0, content, Seq(1))
+      var answers = Vector.empty[FromDriver]
+      repeat = () => answers :+= answer(run, uploaded(5, 1))
+      answer(run, uploaded(5, 1))
+      result(committed)
+      assert(answers.nonEmpty && answers.forall(_ == FromDriver.Noted), answers)
+    }
+  }
+
+  test("a run that ends waits for its rollback, after which it marks its end")(new RunningFixture {
+    (0L to 1L).foreach(commit)
+    val listing = new Hang
+    store.script("list", listing)
+    val deleted = run.deleteEntry(1)
+    val closed = run.close()
+    assert(!closed.isCompleted && batches == Seq(0, 1))
+    listing.release()
+    result(deleted)
+    result(closed)
+    assert(batches == Seq(0))
   })
 
   test("a batch whose plan is durable too late fails without a request for its entry")(new RunningFixture {

@@ -25,7 +25,8 @@ class RunFixture(
     val store: ScriptedStore = new ScriptedStore,
     val timer: ManualTimer = new ManualTimer,
     policy: RetryPolicy = RetryPolicy.NoRetry,
-    seenStore: ObjectStore => ObjectStore = identity
+    seenStore: ObjectStore => ObjectStore = identity,
+    val budget: InlineBudget = new InlineBudget(1000)
 ) {
   val root = new Path("memory:/checkpoint")
   val location: QueryLocation = QueryLocation(root, new Path(root, "dstl"), None)
@@ -35,7 +36,6 @@ class RunFixture(
   ))
   val storage: QueryStorage = storageOf(seenStore(store))
   val entries = new EntryReader(storage, 1 << 20)
-  val budget = new InlineBudget(1000)
   val told: mutable.ArrayBuffer[(String, ToExecutor)] = mutable.ArrayBuffer.empty
   var tell: () => Future[Unit] = () => Future.unit
   private val link: ExecutorLink = (executor, _, message) => {

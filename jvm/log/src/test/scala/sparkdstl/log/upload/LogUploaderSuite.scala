@@ -31,6 +31,18 @@ class LogUploaderSuite extends AnyFunSuite {
     assert(store.asked == Seq("put") && budget.inUse == 0 && timer.pending == 0)
   })
 
+  test("an uploader listens for a shortage of memory only while it has chunks")(new UploaderFixture {
+    assert(budget.listening == 0)
+    Seq("a", "b").foreach(put(_, 10))
+    assert(budget.listening == 1)
+    uploader.flush()
+    assert(budget.listening == 0)
+    put("c", 10): Unit
+    assert(budget.listening == 1)
+    uploader.close(): Unit
+    assert(budget.listening == 0)
+  })
+
   test("a group is uploaded when it reaches the threshold")(new UploaderFixture(persistSizeThreshold = 1000) {
     val one = put("a", 500)
     assert(store.asked.isEmpty)

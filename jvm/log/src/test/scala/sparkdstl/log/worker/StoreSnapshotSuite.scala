@@ -5,6 +5,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.testing.Completed
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
+import sparkdstl.log.request.ScriptedStore.Fail
 import sparkdstl.log.transport.{FromDriver, SealedPart, SealedSegment}
 import sparkdstl.log.worker.StoreSnapshot.Fate
 
@@ -119,6 +120,25 @@ class StoreSnapshotSuite extends AnyFunSuite {
     answer(FromDriver.Refused("stale", Vector("0/0")))
     task.giveUp()
     assert(snapshot.carry(1) == segments)
+  })
+
+  test("a snapshot whose task fails before its seal is sent can be carried by a later one")(new WorkerFixture {
+    store.script("put", Fail())
+    val task = newTask()
+    write(task, 0, 5, 20)
+    val failing = complete()
+    task.carryFor(
+      "0/0",
+      new SealedStore {
+        override def carried(batch: Long): Vector[SealedSegment] = failing.carry(batch + 1)
+        override def accepted(carried: Boolean, notTaken: Option[Vector[String]]): Unit =
+          failing.accepted(carried, notTaken): Unit
+        override def givenUp(): Unit = failing.givenUp()
+      }
+    )
+    timer.advance(5000)
+    failure(task.seal()): Unit
+    assert(asks.isEmpty && failing.carry(1) == segments)
   })
 
   test("a snapshot of a seal with an unknown outcome is given up when the seal fails") {

@@ -4,7 +4,7 @@ package sparkdstl.log.coordinator.attempts
 import java.util.concurrent.atomic.AtomicLong
 
 /** Bounds the bytes of small segments in a driver's memory, over all its queries. Thread-safe. */
-final class InlineBudget(maxBytes: Long) {
+class InlineBudget(maxBytes: Long) {
   private val used = new AtomicLong
 
   /** Takes `bytes` if they are free. */

@@ -12,6 +12,7 @@ import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.coordinator.view.{Claim, GuardedState, ListedClaims, Pin, RunState}
 import sparkdstl.log.format.LogLayout
+import sparkdstl.log.read.EntryReader
 import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.storage.StorageOperation.{ListObjects, Read}
 
@@ -42,12 +43,14 @@ private[coordinator] final class Claims(storage: QueryStorage, state: GuardedSta
   private def read(): Future[(ListedClaims, RunState)] =
     for {
       listed <- Claims.list(storage, Some(state.get.view.epoch))
-      unknown = listed.claimed.filterNot(state.get.claims.contains)
-      found <- Future.sequence(unknown.map(epoch => Claims.read(storage, epoch).map(epoch -> _)))
+      // Older ones can be deleted, and without exclusive creation none is.
+      counting = listed.claimed.sorted.takeRight(kept)
+      unknown = counting.filterNot(state.get.claims.contains)
+      found <- EntryReader.fewAtOnce(unknown)(epoch => Claims.read(storage, epoch).map(of => Some(epoch -> of)))
     } yield (
       listed,
       state.update(of =>
-        of.copy(claims = (of.claims ++ found).filter { case (epoch, _) => listed.claimed.contains(epoch) })
+        of.copy(claims = (of.claims ++ found).filter { case (epoch, _) => counting.contains(epoch) })
       )
     )
 }

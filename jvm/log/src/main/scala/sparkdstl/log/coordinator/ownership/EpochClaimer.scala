@@ -95,21 +95,25 @@ private[coordinator] final class EpochClaimer(storage: QueryStorage, entries: En
   ): Future[ClaimedEpoch] = {
     val committed = storage.entries()
     val begun = storage.read(location.offsets, ListObjects(location.offsets))
-    for {
+    val looked = for {
       commits <- committed
       offsets <- begun
       exclusive <- trial
+    } yield (commits, offsets, exclusive)
+    // The error does not wait for the mark, because storage may not answer.
+    looked.failed.foreach(_ => Claims.end(storage, epoch))
+    for {
+      (commits, offsets, exclusive) <- looked
       now = LogLayout.batchesIn(commits).lastOption
       listed = ListedBatches(commits, offsets)
       sizes = LogLayout.bytesIn(commits)
       claimed <-
         if (now == last)
           Future.successful(ClaimedEpoch(LogView.start(epoch, sizes, newest), claim, newest, exclusive, listed))
-        else if (triesLeft == 0) Future.failed(ProtocolErrors.fenced(location.entry(now.getOrElse(0L)), None))
-        else for {
-          _ <- Claims.end(storage, epoch)
-          again <- claimAfter(commits, claims.copy(claimed = claims.claimed :+ epoch), triesLeft - 1)
-        } yield again
+        else Claims.end(storage, epoch).flatMap { _ =>
+          if (triesLeft == 0) Future.failed(ProtocolErrors.fenced(location.entry(now.getOrElse(0L)), None))
+          else claimAfter(commits, claims.copy(claimed = claims.claimed :+ epoch), triesLeft - 1)
+        }
     } yield claimed
   }
 

@@ -10,7 +10,7 @@ import sparkdstl.log.transport.BarrierReport
  *
  * @param exclusive whether storage creates exclusively, according to the trial at the start
  * @param barrier the report of the newest barrier
- * @param committing completes at the end of the newest commit
+ * @param changing completes at the end of the newest commit or rollback
  * @param listing completes when the view has the snapshots that existed at the start; None before they are first needed
  * @param restart None after the first commit and after the end of the run
  * @param sealsAll whether this run has committed a batch, and the newest one had seals from all stores
@@ -24,7 +24,7 @@ private[coordinator] final case class RunState(
     exclusive: Boolean,
     phase: RunPhase = RunPhase.Running,
     barrier: Option[BarrierReport] = None,
-    committing: Future[Unit] = Future.unit,
+    changing: Future[Unit] = Future.unit,
     listing: Option[Future[Unit]] = None,
     restart: Option[Restart] = None,
     claims: Map[Long, Option[Claim]] = Map.empty,

@@ -23,7 +23,7 @@ import sparkdstl.log.error.{Causes, LogErrors, LostObjectException}
 import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.format.{CommitEntry, QueryLocation}
 import sparkdstl.log.read.{EntryReader, WayBack}
-import sparkdstl.log.request.QueryStorage
+import sparkdstl.log.request.{QueryStorage, StorageClient}
 import sparkdstl.log.storage.{HadoopLogStorage, KnownFiles}
 import sparkdstl.log.storage.StorageOperation.Read
 import sparkdstl.log.transport.{FromDriver, RunId, ToDriver}
@@ -51,6 +51,9 @@ private[dstl] final class DrivenRun(
 ) {
   private val isOwned = new AtomicBoolean
   @volatile private var known = Option(read)
+
+  /** Writes the files of the checkpoint that plan a batch: the end of the run waits for these writes. */
+  def client: StorageClient = storage.checkpoint
 
   /** Whether the files that plan the next batch may be written while its tasks run. Called by the query's thread. */
   def mayPlanAhead: Boolean = coordinator.mayPlanAhead && overlaps
@@ -156,8 +159,14 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     val storage = resources.storage(checkpoint)
     val deleter = new Deleter(storage, new EntryReader(storage, RunLimits().fetchLength))
     val before = synchronized(unowned.getOrElse(root, Set.empty[Long]))
-    val left = resources.waiting.on(deleter.deleteUnowned(batch, before))
-    synchronized(remember(unowned, root, Option(left).filter(_.nonEmpty)))
+    try {
+      val left = resources.waiting.on(deleter.deleteUnowned(batch, before))
+      synchronized(remember(unowned, root, Option(left).filter(_.nonEmpty)))
+    } finally {
+      // A run that begins meanwhile may create the entry again.
+      val quiet = resources.runtime.within(PredecessorMillis, storage.whenQuiet)(())
+      runs.busyUntil(root, quiet)(resources.runtime.executor)
+    }
   }
 
   /** Whether the calling thread drives a query that has not begun its run. */
@@ -185,7 +194,11 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     val setup = RunSetup(run, Utils.localCanonicalHostName(), application, reports.id, options)
     val shared = DriverResources(executors, resources.inlineBudget, metrics)
     val stopping = FailPoints.ofTests.fold(storage)(_.beforeCommitEntries(storage))
-    val begun = explained(checkpoint)(waiting.on(RunFactory.begin(stopping, setup, shared)))
+    val beginning = RunFactory.begin(stopping, setup, shared)
+    // The start may be interrupted while storage answers: without an end its claim looks like that of a run.
+    val begun = Causes.cleaningUp(beginning.foreach(_.coordinator.close())(runtime.executor)) {
+      explained(checkpoint)(waiting.on(beginning))
+    }
     import begun.coordinator
     val made = new DrivenRun(coordinator, reports, storage, Thread.currentThread(), known, mayOverlap(options))
     // Else the claim of a start that fails looks like that of a run.

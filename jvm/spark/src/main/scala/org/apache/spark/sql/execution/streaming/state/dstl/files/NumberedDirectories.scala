@@ -80,7 +80,7 @@ private[files] abstract class NumberedDirectory(
           case None => files.create(entry, content)
           case Some(run) =>
             val written = plan(run.coordinator.plans, files.qualified(entry), content) {
-              files.creation(entry, content)(takenByOther(entry, run))
+              files.creation(entry, content, run.client)(takenByOther(entry, run))
             }
             if (!run.mayPlanAhead) waiting.on(written)
         }

@@ -157,14 +157,17 @@ private[dstl] final class CheckpointFiles(
    * Creates the file exclusively. A file that exists with the same content counts as created: by an earlier attempt whose reply
    * was lost.
    *
-   * @param taken makes the error if the file exists with other content
+   * @param client whose request it is
+   * @param taken  makes the error if the file exists with other content
    */
-  def creation(file: Path, content: Array[Byte])(taken: => Future[Throwable]): Future[Unit] = {
+  def creation(file: Path, content: Array[Byte], client: StorageClient = storage)(
+      taken: => Future[Throwable]
+  ): Future[Unit] = {
     implicit val executor: ExecutionContext = ExecutionContext.parasitic
     val qualified = fileSystem.makeQualified(file)
     val isOurs = (found: ObjectTail) => found.isWhole && java.util.Arrays.equals(found.bytes, content)
     written(qualified, content) {
-      storage.create(
+      client.create(
         qualified,
         Payload(content),
         timeoutMillis

@@ -75,6 +75,16 @@ class OverlappedOffsetsSuite extends QuerySuite with Patience {
     }
   }
 
+  test("the end of a run waits for the writes of offsets, which are its own") {
+    new Counting("own").whileOverlapping { query =>
+      val requests = DstlEnvironment.get.driver.get.on(new Path(at)).get.client.requests
+      assert(!requests.whenQuiet.isCompleted)
+      GatedFileSystem.open()
+      query.processAllAvailable()
+      eventually(assert(requests.whenQuiet.isCompleted))
+    }
+  }
+
   test("tasks run while the offsets of their batch are written, and nothing is committed before they are") {
     val counting = new Counting("overlapped")
     counting.whileOverlapping { query =>
