@@ -39,7 +39,9 @@ final case class QueryStorage(
 
   /** Creates an object of the checkpoint exclusively. An object with the same content counts as created. */
   def create(path: Path, content: Array[Byte]): Future[Outcome[Creation]] =
-    checkpoint.create(path, Payload(content), timeoutMillis)(found => java.util.Arrays.equals(found.bytes, content))
+    checkpoint.create(path, Payload(content), timeoutMillis, content.length)(found =>
+      java.util.Arrays.equals(found.bytes, content)
+    )
 
   /** Deletes data files before objects of the checkpoint: if it fails in between, a commit entry still names its files. */
   def delete(dataFiles: Seq[Path], ofCheckpoint: Seq[Path]): Future[Unit] =

@@ -39,7 +39,7 @@ final class StorageClient(
     pause: Option[StorageOperation[_] => Future[Unit]] = None
 ) {
 
-  /** Bytes of the end of an object that an exclusive create reads back. */
+  /** Bytes of the end of an object that an exclusive create reads back, unless it is told to read more. */
   private final val TailLength = 64 * 1024
 
   /** Concurrent requests of one deletion. */
@@ -62,14 +62,14 @@ final class StorageClient(
   ): Future[Outcome[A]] = paused(operation)(request(operation, timeoutMillis, attemptEnded))
 
   /**
-   * Creates exclusively. If an object exists, the client reads back its last 64 KiB, and `isOurs` decides whether this create
-   * has written it.
+   * Creates exclusively. If an object exists, the client reads back its last 64 KiB, or `length` bytes if they are more, and
+   * `isOurs` decides whether this create has written it.
    */
-  def create(path: Path, content: Payload, timeoutMillis: Long)(
+  def create(path: Path, content: Payload, timeoutMillis: Long, length: Int = 0)(
       isOurs: ObjectTail => Boolean
   ): Future[Outcome[Creation]] = {
     val operation = Create(path, content)
-    paused(operation)(new ExclusiveCreate(operation, timeoutMillis, isOurs).round(1))
+    paused(operation)(new ExclusiveCreate(operation, timeoutMillis, math.max(length, TailLength), isOurs).round(1))
   }
 
   /**
@@ -147,7 +147,12 @@ final class StorageClient(
    * Creates, and reads back an existing object: an earlier attempt, or a retry of the client below, may have created it
    * although the reply was lost. If the object is deleted before it is read, the create begins again.
    */
-  private final class ExclusiveCreate(operation: Create, timeoutMillis: Long, isOurs: ObjectTail => Boolean) {
+  private final class ExclusiveCreate(
+      operation: Create,
+      timeoutMillis: Long,
+      length: Int,
+      isOurs: ObjectTail => Boolean
+  ) {
     private val deadline = new Deadline(requests.runtime.timer, timeoutMillis)
 
     def round(number: Int): Future[Outcome[Creation]] =
@@ -161,7 +166,7 @@ final class StorageClient(
       }
 
     private def readBack(number: Int, conflict: Throwable): Future[Outcome[Creation]] =
-      request(ReadTail(operation.path, TailLength), deadline.leftMillis).flatMap {
+      request(ReadTail(operation.path, length), deadline.leftMillis).flatMap {
         case Outcome.Done(Some(tail)) => Future.successful(judge(tail))
         case Outcome.Done(None) => again(number, conflict)
         case other => other.asFuture.failed.map(error => Outcome.Unknown(unread(error, conflict)))

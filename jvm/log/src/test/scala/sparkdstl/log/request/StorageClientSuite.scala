@@ -58,6 +58,20 @@ class StorageClientSuite extends AnyFunSuite {
 
   // Exclusive creation.
 
+  test("a create reads back as much as it is told to") {
+    for (length <- Seq(0, 200000)) new Fixture {
+      store.script("create", LoseReply())
+      val large = Payload(Array.fill(200000)(7.toByte))
+      val created = storage.create(path, large, 600000, length)(_.isWhole)
+      timer.advance(1000)
+      assert(outcome(created) match {
+        case Outcome.Done(Creation.Ours) => length == 200000
+        case Outcome.Done(Creation.Taken(found)) => length == 0 && found.bytes.length == 64 * 1024
+        case _ => false
+      })
+    }
+  }
+
   test("a creation takes one request")(new Fixture {
     assert(outcome(create()) == Outcome.Done(Creation.Ours))
     assert(store.asked == Seq("create") && timer.pending == 0)

@@ -66,7 +66,10 @@ private[dstl] final class DrivenRun(
 
   /** Commits a batch; see [[RunCoordinator.commit]]. */
   def commit(batch: Long, content: Array[Byte]): Future[Unit] =
-    coordinator.commit(batch, content, reports.take(batch)).map(_ => known = None)(ExecutionContext.parasitic)
+    coordinator.commit(batch, content, reports.take(batch)).map(_ => noteCommitted())(ExecutionContext.parasitic)
+
+  /** Forgets what the start has read, because a batch of the query is committed. */
+  def noteCommitted(): Unit = known = None
 
   def isOver: Boolean = !drivenBy.isAlive
 
@@ -196,9 +199,11 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     val stopping = FailPoints.ofTests.fold(storage)(_.beforeCommitEntries(storage))
     val beginning = RunFactory.begin(stopping, setup, shared)
     // The start may be interrupted while storage answers: without an end its claim looks like that of a run.
-    val begun = Causes.cleaningUp(beginning.foreach(_.coordinator.close())(runtime.executor)) {
-      explained(checkpoint)(waiting.on(beginning))
+    def abandon(): Unit = {
+      implicit val executor: ExecutionContext = runtime.executor
+      runs.busyUntil(root.toString, beginning.flatMap(_.coordinator.close()).recover { case NonFatal(_) => () })
     }
+    val begun = Causes.cleaningUp(abandon())(explained(checkpoint)(waiting.on(beginning)))
     import begun.coordinator
     val made = new DrivenRun(coordinator, reports, storage, Thread.currentThread(), known, mayOverlap(options))
     // Else the claim of a start that fails looks like that of a run.
@@ -293,10 +298,18 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
   private def endWhatIsOver(isMeant: String => Boolean): Unit = {
     val over = synchronized {
       val over = driven.filter { case (root, run) => !isClosed && isMeant(root) && run.isOver }.toVector
-      over.foreach { case (root, _) => driven.remove(root) }
-      over
+      over.map { case (root, run) =>
+        driven.remove(root)
+        // A run that begins before the end of this one waits for it.
+        val ending = Promise[Unit]()
+        runs.busyUntil(root, ending.future)(resources.runtime.executor)
+        run -> ending
+      }
     }
-    over.foreach { case (_, run) => end(run) }
+    over.foreach { case (run, ending) =>
+      end(run)
+      ending.success(())
+    }
   }
 
   /**

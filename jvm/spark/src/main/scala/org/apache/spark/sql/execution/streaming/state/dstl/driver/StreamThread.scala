@@ -25,7 +25,7 @@ private[dstl] final case class DrivenQuery(query: UUID, run: UUID) {
  * (`StreamExecution.prettyIdString`), which user code in `foreachBatch` has no reason to change, unlike the job group.
  */
 private[dstl] object StreamThread {
-  private val Name = """.*\[id = ([0-9a-f-]{36}), runId = ([0-9a-f-]{36})\]""".r
+  private val Name = """(?s).*\[id = ([0-9a-f-]{36}), runId = ([0-9a-f-]{36})\]""".r
 
   def query: Option[DrivenQuery] = Thread.currentThread() match {
     case thread: QueryExecutionThread => queryIn(thread.getName)

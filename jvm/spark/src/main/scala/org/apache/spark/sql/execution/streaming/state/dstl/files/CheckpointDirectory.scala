@@ -41,25 +41,30 @@ private[dstl] object CheckpointDirectory {
       () => driver.exists(!_.hasCommitted(directory))
     )
     def checkpoint(root: Path) = Checkpoint(root, configuration, options)
-    storeAt(path, configuration, workers).map(new StoreDirectory(_, files)).getOrElse(directory.toString match {
-      case SourcePath(root) => new SourceDirectory(checkpoint(new Path(root)), files, driver, resources.waiting)
+    // The names first: the path of a checkpoint may itself look like that of a store.
+    directory.toString match {
       case _ if directory.getParent == null => new PlainDirectory(files)
       case _ if directory.getName == DIR_NAME_COMMITS =>
         new CommitsDirectory(checkpoint(directory.getParent), files, driver, resources.waiting)
       case _ if directory.getName == DIR_NAME_OFFSETS =>
         new OffsetsDirectory(checkpoint(directory.getParent), files, driver, resources, workers)
-      case _ => driver.fold(new PlainDirectory(files))(new RootDirectory(directory, files, _))
-    })
+      case SourcePath(root) => new SourceDirectory(checkpoint(rootOf(root)), files, driver, resources.waiting)
+      case _ => storeAt(path, configuration, workers).map(new StoreDirectory(_, files))
+          .getOrElse(driver.fold(new PlainDirectory(files))(new RootDirectory(directory, files, _)))
+    }
   }
 
   /** The store of a directory; None if it is no store's. */
   def storeAt(path: Path, configuration: Configuration, workers: WorkerSide): Option[LoggedStore] =
     qualified(path, configuration).toString match {
       case StorePath(root, directory) =>
-        val checkpoint = Checkpoint(new Path(root), configuration, HadoopOptions.parse(configuration))
+        val checkpoint = Checkpoint(rootOf(root), configuration, HadoopOptions.parse(configuration))
         Some(new LoggedStore(checkpoint, directory, workers))
       case _ => None
     }
+
+  /** The root of a bucket is the parent of its directories only with a slash. */
+  private def rootOf(path: String): Path = new Path(s"$path/")
 
   private def qualified(path: Path, configuration: Configuration): Path =
     path.getFileSystem(configuration).makeQualified(path)

@@ -46,6 +46,7 @@ private[files] final class CommitsDirectory(
       // Tasks have sealed changes of the batch with a run that is not the caller's.
       if (active.exists(_.coordinator.hasSeals(batch))) throw ProtocolErrors.unknownRun(batch)
       files.create(entry, content)
+      active.foreach(_.noteCommitted())
   }
 
   /** Checks Spark's lines as well, which no other read of a large entry has. */
@@ -60,8 +61,10 @@ private[files] final class CommitsDirectory(
   override def list(directory: Path, filter: PathFilter): Array[FileStatus] =
     super.list(directory, filter).sortBy(status => batchOf(status.getPath))
 
+  /** With asynchronous progress or a continuous trigger, Spark writes entries that are none of the run's. */
   override def delete(entry: Path): Unit = (batchOf(entry), driver) match {
-    case (Some(batch), Some(side)) => active.filter(_.coordinator.isAtWork) match {
+    case (Some(batch), Some(side)) =>
+      active.filter(run => run.coordinator.isAtWork && !run.coordinator.knowsAbsent(batch)) match {
         case Some(run) => waiting.on(run.coordinator.deleteEntry(batch))
         case None => side.deleteUnowned(checkpoint, batch)
       }

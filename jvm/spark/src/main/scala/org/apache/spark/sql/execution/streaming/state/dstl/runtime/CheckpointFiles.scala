@@ -170,7 +170,9 @@ private[dstl] final class CheckpointFiles(
       client.create(
         qualified,
         Payload(content),
-        timeoutMillis
+        timeoutMillis,
+        // Compacted entries of sources and sinks are long.
+        content.length
       )(isOurs).flatMap(_.ofWrite(qualified, timeoutMillis)).flatMap {
         case Creation.Ours => Future.unit
         case _: Creation.Taken => taken.flatMap(Future.failed)

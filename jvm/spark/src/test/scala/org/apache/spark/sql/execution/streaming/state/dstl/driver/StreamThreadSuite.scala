@@ -12,7 +12,7 @@ class StreamThreadSuite extends AnyFunSuite {
   private val run = new UUID(2, 2)
 
   test("the name of a query thread contains the run, for any name of the query") {
-    Seq("", "name ", "[id = x, runId = y] ", s"[id = $id, runId = $id] ").foreach { name =>
+    Seq("", "name ", "daily\ntotals ", "[id = x, runId = y] ", s"[id = $id, runId = $id] ").foreach { name =>
       assert(StreamThread.queryIn(s"stream execution thread for $name[id = $id, runId = $run]").contains(DrivenQuery(
         id,
         run

@@ -23,6 +23,17 @@ class ProviderSuite extends ComparisonSuite {
     } finally query.stop()
   }
 
+  test("the path of a checkpoint may look like that of a store") {
+    val expected = expectedOf(operator)
+    val at = fresh("named").resolve("state/2024/06")
+    val playing = new Playing(operator, ours, at)
+    playing.play(batches.take(2))
+    StateStores.close()
+    playing.play(batches.drop(2))
+    assert(playing.output == expected.batches)
+    assert(batches.indices.forall(batch => LoggedBatches.index(at, batch.toLong).exists(_.entries.nonEmpty)))
+  }
+
   test("the state of Spark's default provider bypasses the log: one warning a run names the way out") {
     val expected = expectedOf(operator)
     val at = fresh("default")
