@@ -39,7 +39,7 @@ final class StorageClient(
     pause: Option[StorageOperation[_] => Future[Unit]] = None
 ) {
 
-  /** Bytes of the end of an object that an exclusive create reads back, unless it is told to read more. */
+  /** Bytes of the end of an object that an exclusive create reads back at least. */
   private final val TailLength = 64 * 1024
 
   /** Concurrent requests of one deletion. */

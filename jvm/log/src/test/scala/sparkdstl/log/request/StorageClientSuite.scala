@@ -58,7 +58,7 @@ class StorageClientSuite extends AnyFunSuite {
 
   // Exclusive creation.
 
-  test("a create reads back as much as it is told to") {
+  test("a create reads back as many bytes as its caller compares") {
     for (length <- Seq(0, 200000)) new Fixture {
       store.script("create", LoseReply())
       val large = Payload(Array.fill(200000)(7.toByte))
