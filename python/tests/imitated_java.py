@@ -33,6 +33,7 @@ class Reader:
             entry=self._entry,
             open=lambda asked, _selection: self.opened.append(asked),
             close=int,
+            startAnew=int,
             copy=lambda _selection: SimpleNamespace(
                 apply=lambda _entry, batch, _committed: self._copy(f"apply {batch}"), close=int
             ),

@@ -16,9 +16,10 @@ from pyspark.sql import SparkSession
 
 import spark_dstl
 from clicks import RETAIN_LITTLE, SNAPSHOTS, Clicks
+from convertible import CONVERTIBLE
 from settings import FORMAT_VERSION, IN_FULL
 from settings import dstl as dstl_settings
-from shared_session import Contest, contender
+from shared_session import Contest, Operator, contender
 from spark_dstl import ChangedBatch
 from spark_dstl.commands import main
 from spark_facts import JOIN_LAYOUTS, LINE
@@ -28,6 +29,7 @@ if LINE < (4, 1):
     pytest.skip("this Spark cannot be followed", allow_module_level=True)
 from width_processors import LEDGER
 
+IN_ONE_PARTITION = ("aggregation-without-keys-format-1", "limit")
 IF_IN_FULL = pytest.mark.skipif(not IN_FULL, reason="like another, with the other checkpoint format")
 
 
@@ -74,6 +76,46 @@ def test_each_batch_is_followed_once_over_a_restart(spark: SparkSession, tmp_pat
     with spark_dstl.follow(str(clicks.checkpoint), after=position) as followed:
         assert [one.batch for one in followed.changes(waits=False)] == [6, 7]
     clicks.check()
+
+
+def test_a_copy_of_what_was_rolled_back_is_read_anew(spark: SparkSession, tmp_path: Path) -> None:
+    session, events, checkpoint = contender(spark, "dstl", 1), tmp_path / "events", tmp_path / "checkpoint"
+    events.mkdir()
+
+    def process(values: dict[int, int]) -> None:
+        for number, value in values.items():
+            (events / f"{number}.json").write_text(json.dumps({"key": 1, "value": value}))
+        read = session.readStream.schema("key long, value long").option("maxFilesPerTrigger", 1).json(str(events))
+        totals = read.groupBy("key").agg({"value": "sum"}).writeStream.outputMode("complete").format("noop")
+        totals.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start().awaitTermination()
+
+    process(dict.fromkeys(range(5), 1))
+    with spark_dstl.open(str(checkpoint)) as opened, opened.follow(0, copies=True) as followed:
+        assert [one.batch for one in followed.batches(waits=False)] == [1, 2, 3, 4]
+        done = dstl("rollback", checkpoint, "--to", "2", "--apply", "--stopped")
+        assert done.exit_code == 0, done.output
+        assert list(followed.batches(waits=False)) == []
+        assert followed.position.batch == 2
+        process(dict.fromkeys((5, 6, 7), 1000))
+        for batch, one in zip((3, 4, 5), followed.batches(waits=False), strict=True):
+            assert one.batch == batch
+            assert followed.get(1).value == opened.state(batch).read_all()["value"][0].as_py()
+
+
+@pytest.mark.parametrize(
+    "operator", [one for one in CONVERTIBLE if one.name in IN_ONE_PARTITION], ids=lambda of: of.name
+)
+def test_state_that_spark_keeps_in_one_partition_is_read(
+    spark: SparkSession, tmp_path: Path, operator: Operator
+) -> None:
+    contest = Contest(contender(spark, "dstl", 1), operator, tmp_path)
+    contest.run()
+    with spark_dstl.open(str(contest.checkpoint)) as checkpoint, checkpoint.follow(0, copies=True) as followed:
+        state = checkpoint.state().read_all()
+        assert state.num_rows == 1
+        changes = [one for one in followed.changes(waits=False) if one.changes.num_rows]
+        assert checkpoint.changes(changes[-1].batch).read_all().num_rows == 1
+        assert rows_of(followed.table(), "batch") == rows_of(state, "batch")
 
 
 def test_an_entry_is_fetched_once_for_all_stores(spark: SparkSession, tmp_path: Path) -> None:

@@ -338,6 +338,22 @@ def test_a_batch_takes_two_requests(
     followed.close()
 
 
+def test_a_copy_whose_load_failed_at_a_fresh_start_is_loaded_before_a_batch_is_applied(
+    written: WrittenCheckpoint, checkpoint: spark_dstl.Checkpoint
+) -> None:
+    followed, reader = following(checkpoint, 0, copies=True)
+    for batch in (0, 1):
+        (written.root / f"commits/{batch}").unlink()
+    reader.fails = True
+    with pytest.raises(UnreadableState):
+        list(followed.batches(waits=False))
+    reader.fails = False
+    written.batch(4)
+    assert [one.batch for one in followed.batches(waits=False)] == [4]
+    assert reader.copied[-1] == "load 4"
+    followed.close()
+
+
 def test_a_copy_starts_anew_after_a_rollback(written: WrittenCheckpoint, checkpoint: spark_dstl.Checkpoint) -> None:
     followed, reader = following(checkpoint, 1, copies=True)
     list(followed.batches(waits=False))

@@ -318,6 +318,11 @@ class Followed:
         if not self._starts_anew:
             raise error
         with self._copying:
+            if self._copy is not None:
+                # Until it is loaded again: its batch is not that of the new position.
+                self._copy.run = None
+            with self._reader.java_errors():
+                self._java.startAnew()
             if self._pin is not None:
                 self._pin.end()
             self._pin = pin_if_possible(self._checkpoint, None)

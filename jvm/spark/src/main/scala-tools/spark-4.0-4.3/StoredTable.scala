@@ -136,10 +136,15 @@ private[tools] object StoredTable {
     StateSchemaMetadata.createStateSchemaMetadata(state.toString, configuration, entry.stateSchemaFilePaths)
   ))
 
-  /** Version 1 of an operator's metadata has the number of its first batch, the settings of a batch have that batch's. */
-  private def partitions(entry: StateMetadataTableEntry): Int = {
+  /**
+   * Version 1 of an operator's metadata has the number of its first batch, the settings of a batch have that batch's. Both have
+   * Spark's shuffle partitions also for state that it keeps in one partition.
+   */
+  private def partitions(entry: StateMetadataTableEntry, family: StateStoreColFamilySchema): Int = {
+    val isWhole = entry.operatorName == "globalLimit" ||
+      entry.operatorName == "stateStoreSave" && family.keySchema.isEmpty
     val pinned = SQLConf.get.getAllConfs.get(SQLConf.SHUFFLE_PARTITIONS.key)
-    pinned.fold(entry.numPartitions)(_.toInt)
+    if (isWhole) 1 else pinned.fold(entry.numPartitions)(_.toInt)
   }
 
   private def table(
@@ -153,7 +158,7 @@ private[tools] object StoredTable {
     entry.operatorName,
     entry.stateStoreName,
     family,
-    partitions(entry),
+    partitions(entry, family),
     encoder(entry, family),
     variable,
     schemas,

@@ -22,6 +22,7 @@ import org.apache.spark.sql.execution.streaming.state.{
   StateStoreProvider,
   SupportsFineGrainedReplay
 }
+import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkedRun
 import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.Checkpoint
 import org.apache.spark.sql.internal.SQLConf
@@ -38,17 +39,25 @@ import org.apache.spark.unsafe.types.UTF8String
 private[sql] final class StateFollower(root: String, settings: JavaMap[String, String]) extends AutoCloseable {
   private val chosen = new GivenSettings(settings.asScala.toMap)
   private val place = chosen.qualified(root)
-  private val scan = UUID.randomUUID()
+  private var scan = UUID.randomUUID()
+  private var run = runOfReaders()
   private var tables = Option.empty[FollowedTables]
 
-  // The run of the readers: the first to name it decides its options.
-  private val run = {
+  /** The run of the readers: the first to name it decides its options. */
+  private def runOfReaders(): WorkedRun = {
     val configuration = new Configuration(chosen.hadoop)
     settings.asScala.foreach { case (key, value) =>
       if (key.startsWith(LogOptions.Prefix)) configuration.set(key, value)
     }
     val checkpoint = Checkpoint(new Path(place), configuration, HadoopOptions.parse(configuration))
     DstlEnvironment.get.workers.of(checkpoint, scan)
+  }
+
+  /** Forgets what was read: after a rollback other entries have the same names. */
+  def startAnew(): Unit = {
+    close()
+    scan = UUID.randomUUID()
+    run = runOfReaders()
   }
 
   /** The commit entry of a batch, whose length a listing has shown; null if it does not exist any more. */

@@ -32,8 +32,9 @@ final class CoordinatedRuns {
   }
 
   /**
-   * Completes when no ended run on `root` has a write under way, or has waited for that as long as it does. A run waits for it before it begins: two runs of one process
-   * must not write one commit entry. It covers all ended runs, because the start of a run may be interrupted while it waits.
+   * Completes when no ended run on `root` has a write under way, or has waited for that as long as it does. A run waits for it
+   * before it begins: two runs of one process must not write one commit entry. It covers all ended runs, because the start of a
+   * run may be interrupted while it waits.
    */
   def whenQuiet(root: String): Future[Unit] = runs.get.busy.getOrElse(root, Future.unit)
 

@@ -39,11 +39,11 @@ private[store] trait TrackedState extends LocalStore { this: Logging =>
       forget: => Unit
   )(load: StoreLoad => T): T = {
     val base = if (isThere) attempts.of(version) else None
-    if (base.exists(attempts.isDropped)) {
+    if (base.exists(attempts.isDropped))
       logInfo(s"Version $version was left by task attempt ${base.get}, which was not committed: it is loaded again")
-      forget
-    }
-    val isLocal = isThere
+    val isLocal = isThere && !base.exists(attempts.isDropped)
+    // A load that fails early must not leave local state without the attempt that made it.
+    if (!isLocal) forget
     val kept = if (isLocal) base else None
     if (kept.isEmpty) attempts.forgetFrom(version)
     val current = new StoreLoad(kept, Option.unless(isLocal)(resources.recoveryProgress.begin(loggingId, version)))
