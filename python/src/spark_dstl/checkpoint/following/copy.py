@@ -113,7 +113,8 @@ class LocalCopy:
             return sent[0].rows()
 
         read, rows, size = [], 0, 0
-        with self._reader.rows(send, ExitStack()) as stream:
+        # Not the end of the reader: an error that is kept keeps it, and the process would hold its lock.
+        with ExitStack() as until_read, self._reader.rows(send, until_read) as stream:
             for batch in stream:
                 read.append(batch)
                 rows += batch.num_rows

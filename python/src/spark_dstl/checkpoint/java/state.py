@@ -160,7 +160,7 @@ class StateReader:
     def rows(self, send: Any, until_read: ExitStack) -> pyarrow.RecordBatchReader:
         """Return the rows that `send`, given a port and a token, lets the process send.
 
-        `until_read` is closed when all are read.
+        `until_read` is closed when all are read. If its owner closes it before, the process stops sending.
         """
         arrow = needed("pyarrow", PURPOSE)
         token = secrets.token_hex(32)
@@ -177,6 +177,7 @@ class StateReader:
             source.close()
             self._raise_failure(sent, error)
             raise
+        until_read.callback(source.close)
         batches = self._batches(stream, sent, source, until_read)
         return arrow.RecordBatchReader.from_batches(stream.schema, batches)
 
