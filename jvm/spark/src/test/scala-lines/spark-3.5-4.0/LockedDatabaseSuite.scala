@@ -10,13 +10,14 @@ import scala.concurrent.duration._
 import org.apache.spark.{SparkEnv, TaskContext, TaskContextImpl}
 import org.apache.spark.executor.TaskMetrics
 import org.apache.spark.memory.TaskMemoryManager
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow
 import org.apache.spark.sql.execution.streaming.state.dstl._
 import org.apache.spark.sql.execution.streaming.state.{StateStore, UnsafeRowPair}
 
 /** Attempts that use a store at the same time, in lines whose database takes and releases the lock itself. */
 class LockedDatabaseSuite extends ComparisonSuite with Patience {
 
-  /** A task attempt with a thread of its own. */
+  /** A task attempt, which runs on its own thread. */
   private class Task(attempt: Long) extends AutoCloseable {
     private val thread = Executors.newSingleThreadExecutor()
     private implicit val executor: ExecutionContext = ExecutionContext.fromExecutor(thread)
@@ -65,13 +66,28 @@ class LockedDatabaseSuite extends ComparisonSuite with Patience {
     copy
   }
 
-  test("an attempt that fails leaves no changes, although another has committed while it waited for the store") {
-    val playing = new Playing(Operator.totals, ours, fresh("waiting"))
+  /** Tests with a store of a running query, after its first batch, and three attempts. */
+  private def holds(name: String)(check: (DstlStateStoreProvider, Task, Task, Task) => Any): Unit = test(name) {
+    val playing = new Playing(Operator.totals, ours, fresh("attempts"))
     val query = playing.start()
-    val (first, waiting, next) = (new Task(1001), new Task(1002), new Task(1003))
+    val (first, second, third) = (new Task(1001), new Task(1002), new Task(1003))
     try {
       playing.feed(query, batches.head)
-      val provider = StateStores.loaded.collectFirst { case of: DstlStateStoreProvider => of }.get
+      check(StateStores.loaded.collectFirst { case of: DstlStateStoreProvider => of }.get, first, second, third)
+    } finally {
+      Seq(first, second, third).foreach(_.close())
+      query.stop()
+    }
+  }
+
+  private def valueOf(provider: DstlStateStoreProvider, version: Long, key: UnsafeRow): UnsafeRow = {
+    val store = provider.getStore(version)
+    try store.get(key)
+    finally store.abort()
+  }
+
+  holds("an attempt that fails leaves no changes, although another has committed while it waited for the store") {
+    (provider, first, waiting, next) =>
       val (held, row) = first {
         val store = provider.getStore(1)
         (store, copyOfFirst(store))
@@ -86,46 +102,24 @@ class LockedDatabaseSuite extends ComparisonSuite with Patience {
       waiting(failing.remove(row.key))
       waiting.fail()
       waiting(failing.abort())
-      next {
-        val store = provider.getStore(1)
-        try assert(store.get(row.key) == row.value)
-        finally store.abort()
-      }
-    } finally {
-      Seq(first, waiting, next).foreach(_.close())
-      query.stop()
-    }
+      next(assert(valueOf(provider, 1, row.key) == row.value))
   }
 
-  test("the abort of an attempt that has committed leaves another's changes") {
-    val playing = new Playing(Operator.totals, ours, fresh("aborting"))
-    val query = playing.start()
-    val (first, second, third) = (new Task(1001), new Task(1002), new Task(1003))
-    try {
-      playing.feed(query, batches.head)
-      val provider = StateStores.loaded.collectFirst { case of: DstlStateStoreProvider => of }.get
-      val read = first {
-        val read = provider.getReadStore(1)
-        provider.getStore(1).commit()
-        read
-      }
-      val (changing, row) = second {
-        val store = provider.getStore(1)
-        val row = copyOfFirst(store)
-        store.remove(row.key)
-        store -> row
-      }
-      first.fail()
-      first(read.abort())
-      second(changing.commit()): Unit
-      third {
-        val store = provider.getStore(2)
-        try assert(store.get(row.key) == null)
-        finally store.abort()
-      }
-    } finally {
-      Seq(first, second, third).foreach(_.close())
-      query.stop()
+  holds("the abort of an attempt that has committed leaves another's changes") { (provider, first, second, third) =>
+    val read = first {
+      val read = provider.getReadStore(1)
+      provider.getStore(1).commit()
+      read
     }
+    val (changing, row) = second {
+      val store = provider.getStore(1)
+      val row = copyOfFirst(store)
+      store.remove(row.key)
+      store -> row
+    }
+    first.fail()
+    first(read.abort())
+    second(changing.commit()): Unit
+    third(assert(valueOf(provider, 2, row.key) == null))
   }
 }

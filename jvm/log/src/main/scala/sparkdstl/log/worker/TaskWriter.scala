@@ -114,7 +114,7 @@ final class TaskWriter private[worker] (
       case Sealing | Sealed => withdraw()
       case GivenUp =>
     }
-    if (before != GivenUp) sealedStores.foreach { case (_, store, _) => store.givenUp() }
+    if (before != GivenUp) giveUpStores()
     outcome.tryFailure(new CancellationException(s"task attempt $attempt was given up")): Unit
   }
 
@@ -125,7 +125,7 @@ final class TaskWriter private[worker] (
         if (conclude(GivenUp, Failure(error))) {
           // Before the first send, there is no seal to withdraw.
           if (synchronized(asked)) withdraw() else discardAll()
-          sealedStores.foreach { case (_, store, _) => store.givenUp() }
+          giveUpStores()
         }
     }
 
@@ -197,14 +197,16 @@ final class TaskWriter private[worker] (
   }
 
   private def ended(error: Throwable, mayBeCommitted: Boolean): Future[Unit] = {
-    if (conclude(GivenUp, Failure(error))) {
-      if (!mayBeCommitted) discardAll()
-      sealedStores.foreach { case (_, store, hasCarried) =>
-        if (mayBeCommitted) store.givenUp() else if (hasCarried) store.refused()
+    if (conclude(GivenUp, Failure(error)))
+      if (mayBeCommitted) giveUpStores()
+      else {
+        discardAll()
+        sealedStores.foreach { case (_, store, hasCarried) => if (hasCarried) store.refused() }
       }
-    }
     Future.unit
   }
+
+  private def giveUpStores(): Unit = sealedStores.foreach { case (_, store, _) => store.givenUp() }
 
   /** The stores: directory, store, and whether the seal carried its snapshot. */
   private def sealedStores: Vector[(String, SealedStore, Boolean)] = synchronized {

@@ -135,6 +135,20 @@ class ClaimSuite extends AnyFunSuite {
     assert(epochs.contains("2.ended"))
   })
 
+  test("a run that ends waits for its rollback, after which it marks its end")(new Fixture {
+    val run = begin()
+    (0L to 1L).foreach(commit(run, _))
+    val listing = new Hang
+    store.script("list", listing)
+    val deleted = run.deleteEntry(1)
+    val closed = run.close()
+    assert(!closed.isCompleted && batches == Seq(0, 1))
+    listing.release()
+    result(deleted)
+    result(closed)
+    assert(batches == Seq(0) && epochs.contains("1.ended"))
+  })
+
   test("the claims of at most a hundred runs are kept")(new Fixture {
     val runs = (0L to 105L).map { batch =>
       val run = begin(if (batch % 2 == 0) FormatSamples.someRun else otherRun)

@@ -132,19 +132,6 @@ class RunCoordinatorSuite extends AnyFunSuite {
     }
   }
 
-  test("a run that ends waits for its rollback, after which it marks its end")(new RunningFixture {
-    (0L to 1L).foreach(commit)
-    val listing = new Hang
-    store.script("list", listing)
-    val deleted = run.deleteEntry(1)
-    val closed = run.close()
-    assert(!closed.isCompleted && batches == Seq(0, 1))
-    listing.release()
-    result(deleted)
-    result(closed)
-    assert(batches == Seq(0))
-  })
-
   test("a batch whose plan is durable too late fails without a request for its entry")(new RunningFixture {
     private val durable = Promise[Unit]()
     answer(seal(1, 0, 0, inline(1)))

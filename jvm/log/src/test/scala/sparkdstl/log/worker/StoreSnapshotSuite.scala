@@ -89,6 +89,14 @@ class StoreSnapshotSuite extends AnyFunSuite {
       assert(discarded(named, answered(carried = true, Some(files))), "the driver does not have it")
   }
 
+  /** A store with this snapshot. */
+  private def storeOf(snapshot: StoreSnapshot, note: Fate => Unit): SealedStore = new SealedStore {
+    override def carried(batch: Long): Vector[SealedSegment] = snapshot.carry(batch + 1)
+    override def accepted(carried: Boolean, notTaken: Option[Vector[String]]): Unit =
+      note(snapshot.accepted(carried, notTaken))
+    override def givenUp(): Unit = snapshot.givenUp()
+  }
+
   /** A task that has sent a seal with a snapshot. */
   private class Carrying extends WorkerFixture {
     val task: TaskWriter = newTask()
@@ -96,15 +104,7 @@ class StoreSnapshotSuite extends AnyFunSuite {
     write(task, partition = 0, length = 5)
     val snapshot: StoreSnapshot = complete()
     var fates: Vector[Fate] = Vector.empty
-    task.carryFor(
-      "0/0",
-      new SealedStore {
-        override def carried(batch: Long): Vector[SealedSegment] = snapshot.carry(batch + 1)
-        override def accepted(carried: Boolean, notTaken: Option[Vector[String]]): Unit =
-          fates :+= snapshot.accepted(carried, notTaken)
-        override def givenUp(): Unit = snapshot.givenUp()
-      }
-    )
+    task.carryFor("0/0", storeOf(snapshot, fates :+= _))
     task.seal(): Unit
   }
 
@@ -127,15 +127,7 @@ class StoreSnapshotSuite extends AnyFunSuite {
     val task = newTask()
     write(task, 0, 5, 20)
     val failing = complete()
-    task.carryFor(
-      "0/0",
-      new SealedStore {
-        override def carried(batch: Long): Vector[SealedSegment] = failing.carry(batch + 1)
-        override def accepted(carried: Boolean, notTaken: Option[Vector[String]]): Unit =
-          failing.accepted(carried, notTaken): Unit
-        override def givenUp(): Unit = failing.givenUp()
-      }
-    )
+    task.carryFor("0/0", storeOf(failing, _ => ()))
     timer.advance(5000)
     failure(task.seal()): Unit
     assert(asks.isEmpty && failing.carry(1) == segments)

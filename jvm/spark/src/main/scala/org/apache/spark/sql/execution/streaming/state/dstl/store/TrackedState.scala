@@ -39,9 +39,10 @@ private[store] trait TrackedState extends LocalStore { this: Logging =>
       forget: => Unit
   )(load: StoreLoad => T): T = {
     val base = if (isThere) attempts.of(version) else None
-    if (base.exists(attempts.isDropped))
+    val isDropped = base.exists(attempts.isDropped)
+    if (isDropped)
       logInfo(s"Version $version was left by task attempt ${base.get}, which was not committed: it is loaded again")
-    val isLocal = isThere && !base.exists(attempts.isDropped)
+    val isLocal = isThere && !isDropped
     // A load that fails early must not leave local state without the attempt that made it.
     if (!isLocal) forget
     val kept = if (isLocal) base else None
