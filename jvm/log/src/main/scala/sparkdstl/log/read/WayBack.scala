@@ -38,7 +38,7 @@ final class WayBack(storage: QueryStorage) {
     commits <- storage.entries()
     begun <- storage.read(location.offsets, ListObjects(location.offsets))
     state = new Path(location.root, "state")
-    files <- storage.read(state, ListRecursively(state)).map(_.map(_.path))
+    files <- storage.read(state, ListRecursively(state)).map(_.filterNot(_.isEmptyDirectory).map(_.path))
     (data, _) <- storage.dataFiles()
     others = LogLayout.bytesIn(commits).filter { case (batch, _) => location.entry(batch) != lost }
     read <- readAll(others)

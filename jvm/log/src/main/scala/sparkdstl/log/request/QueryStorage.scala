@@ -31,10 +31,12 @@ final case class QueryStorage(
   /** Batches of the commit entries, in ascending order. */
   def batches(): Future[Vector[Long]] = entries().map(LogLayout.batchesIn)
 
-  /** The data files: published and unpublished ones. */
+  /** The data files; and what is none: unpublished files and empty directories. */
   def dataFiles(): Future[(Seq[StoredObject], Seq[StoredObject])] = {
     val directory = location.file(LogLayout.DataDirectory)
-    log.run(ListRecursively(directory), timeoutMillis).flatMap(_.asFuture).map(_.partition(!_.isUnpublished))
+    log.run(ListRecursively(directory), timeoutMillis).flatMap(_.asFuture).map(_.partition(of =>
+      !of.isUnpublished && !of.isEmptyDirectory
+    ))
   }
 
   /** Creates an object of the checkpoint exclusively. An object with the same content counts as created. */

@@ -36,8 +36,9 @@ final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher
     case Read(path, maxLength) => Some(read(path, maxLength))
     case ReadTail(path, maxLength) => Some(readTail(path, maxLength))
     case ReadRange(path, offset, length) => Some(readRange(path, offset, length))
-    case ListObjects(directory) => objects(directory)(entriesOf(directory)).filterNot(_.isUnpublished)
-    case ListRecursively(directory) => objects(directory)(below(directory))
+    case ListObjects(directory) =>
+      objects(directory, isRecursive = false)(entriesOf(directory)).filterNot(_.isUnpublished)
+    case ListRecursively(directory) => objects(directory, isRecursive = true)(below(directory))
     case Delete(paths) => deletion.delete(paths)
   }
 
@@ -75,10 +76,11 @@ final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher
     status
   }
 
-  private def objects(directory: Path)(listing: => Vector[FileStatus]): Vector[StoredObject] =
+  private def objects(directory: Path, isRecursive: Boolean)(listing: => Vector[FileStatus]): Vector[StoredObject] =
     try
       listing.collect {
         case status if status.isFile => StoredObject(status.getPath, status.getLen, status.getModificationTime)
+        case empty if isRecursive => StoredObject(empty.getPath, 0, empty.getModificationTime, isEmptyDirectory = true)
       }
     catch {
       // If a directory below is deleted during the listing, the listing is incomplete and fails.
@@ -91,7 +93,10 @@ final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher
    */
   private def below(directory: Path): Vector[FileStatus] =
     if (isObjectStore) drained(fileSystem.listFiles(directory, true))
-    else entriesOf(directory).flatMap(found => if (found.isDirectory) below(found.getPath) else Vector(found))
+    else entriesOf(directory).flatMap { found =>
+      val inside = if (found.isDirectory) below(found.getPath) else Vector.empty
+      if (inside.isEmpty) Vector(found) else inside
+    }
 
   private def entriesOf(directory: Path): Vector[FileStatus] = drained(fileSystem.listStatusIterator(directory))
 

@@ -38,8 +38,11 @@ final case class ObjectTail(bytes: Array[Byte], length: Long) {
   def isWhole: Boolean = bytes.length.toLong == length
 }
 
-/** An object in a listing: its length in bytes, and when it was written, in milliseconds by the storage's clock. */
-final case class StoredObject(path: Path, length: Long, writtenMillis: Long) {
+/**
+ * An object in a listing: its length in bytes, and when it was written, in milliseconds by the storage's clock; or a directory
+ * without any, which only file systems have.
+ */
+final case class StoredObject(path: Path, length: Long, writtenMillis: Long, isEmptyDirectory: Boolean = false) {
 
   /** Whether it is a file that was being written, or a writer's remains, and no object. */
   def isUnpublished: Boolean = TemporaryNames.isTemporary(path)

@@ -93,11 +93,14 @@ object StorageOperation {
   final case class ListObjects(directory: Path)
       extends StorageOperation[Seq[StoredObject]](OperationKind.List, s"listing of $directory")
 
-  /** The objects in `directory` and below, and unpublished files, in no order; none if the directory is missing. */
+  /**
+   * The objects in `directory` and below, and unpublished files and empty directories, in no order; none if the directory is
+   * missing.
+   */
   final case class ListRecursively(directory: Path)
       extends StorageOperation[Seq[StoredObject]](OperationKind.ListRecursively, s"listing of $directory and below")
 
-  /** Deletes objects, in as few requests as storage allows. Ignores missing ones, and fails only after it has tried all. */
+  /** Deletes objects and empty directories, in as few requests as storage allows. Ignores missing ones, and fails only after it has tried all. */
   final case class Delete(paths: Seq[Path])
       extends StorageOperation[Unit](
         OperationKind.Delete,

@@ -100,6 +100,20 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
     }
   }
 
+  test("an empty directory is in a recursive list, and can be deleted") {
+    withStorage("file", PublishMode.Auto) { (storage, base) =>
+      val object1 = new Path(base, "d/run/x")
+      storage.perform(Put(object1, payload("x")))
+      def listed: Seq[(String, Boolean)] =
+        storage.perform(ListRecursively(base)).map(of => of.path.getName -> of.isEmptyDirectory)
+      assert(listed == Seq("x" -> false))
+      storage.perform(Delete(Seq(object1)))
+      assert(listed == Seq("run" -> true) && storage.perform(ListObjects(new Path(base, "d"))).isEmpty)
+      storage.perform(Delete(Seq(object1.getParent)))
+      assert(listed == Seq("d" -> true))
+    }
+  }
+
   for (flat <- Seq(false, true))
     test(s"${if (flat) "an object store" else "a file system"} lists in the way that costs it least") {
       withStorage("file", PublishMode.Auto) { (storage, base) =>

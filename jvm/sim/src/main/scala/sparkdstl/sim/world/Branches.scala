@@ -122,7 +122,7 @@ object Branches {
 
   /** Parts of log lines and the branches that they show. */
   private[world] val ofLines: Vector[(String, String)] = Vector(
-    "that earlier runs left uncommitted" -> "sweep-deletes",
+    "empty directories of earlier runs" -> "sweep-deletes",
     "Could not delete uncommitted files of earlier runs in" -> "sweep-fails",
     "until the entry of batch" -> "sweep-blocked",
     "a later round tries again" -> "round-fails",

@@ -18,8 +18,8 @@ import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.storage.StoredObject
 
 /**
- * Deletes files of runs of lower epochs, once per run: data files that no commit entry names, unfinished files, and obsolete
- * claims.
+ * Deletes files of runs of lower epochs, once per run: data files that no commit entry names, unfinished files, empty
+ * directories, and obsolete claims.
  *
  * The sweep begins after the first commit of this run. Before it, a paused predecessor may still commit the batch and name its
  * files; afterwards storage refuses the entry of any run of a lower epoch.
@@ -52,7 +52,8 @@ private[coordinator] final class OrphanSweep(
       sweep().onComplete { outcome =>
         val next = outcome match {
           case Success(count) =>
-            if (count > 0) logger.info(s"Deleted $count files in ${location.base} that earlier runs left uncommitted")
+            if (count > 0)
+              logger.info(s"Deleted $count uncommitted files and empty directories of earlier runs in ${location.base}")
             SweepState.Done
           case Failure(damaged: DamagedEntry) =>
             logger.warn(
@@ -80,7 +81,7 @@ private[coordinator] final class OrphanSweep(
     case _ => Future.unit
   }
 
-  /** @return the number of deleted files */
+  /** @return the number of deleted files and directories */
   private def sweep(): Future[Int] =
     for {
       orphans <- orphanedDataFiles()
@@ -90,18 +91,20 @@ private[coordinator] final class OrphanSweep(
 
   private def orphanedDataFiles(): Future[Vector[Path]] =
     for {
-      (published, unpublished) <- storage.dataFiles()
-      others = published.filter(isOfLowerEpoch)
-      named <- if (others.isEmpty) Future.successful(Set.empty[String]) else namedFiles()
+      (published, others) <- storage.dataFiles()
+      earlier = published.filter(isOfLowerEpoch)
+      named <- if (earlier.isEmpty) Future.successful(Set.empty[String]) else namedFiles()
       view = state.get.view
-    } yield others.map(_.path).filterNot { path =>
+    } yield earlier.map(_.path).filterNot { path =>
       val name = LogLayout.nameOf(path)
       named(name) || view.files.isNamed(name)
     }.toVector ++
-      unpublished.filter(isOfLowerEpoch).map(_.path)
+      others.filter(isOfLowerEpoch).map(_.path)
 
-  private def isOfLowerEpoch(stored: StoredObject): Boolean =
-    LogLayout.parseDataDirectory(stored.path.getParent.getName).exists { case (of, _) => of < state.get.view.epoch }
+  private def isOfLowerEpoch(stored: StoredObject): Boolean = {
+    val directory = if (stored.isEmptyDirectory) stored.path else stored.path.getParent
+    LogLayout.parseDataDirectory(directory.getName).exists { case (of, _) => of < state.get.view.epoch }
+  }
 
   /**
    * The data files that the entries on storage name; `known` are those of entries that were read before. If an entry in the

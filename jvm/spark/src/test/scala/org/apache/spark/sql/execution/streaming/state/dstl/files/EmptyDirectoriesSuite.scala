@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+package org.apache.spark.sql.execution.streaming.state.dstl.files
+
+import java.nio.file.{Files, Path => LocalPath}
+import java.util.UUID
+
+import sparkdstl.log.format.LogLayout
+
+import org.apache.spark.sql.execution.streaming.state.dstl.{Patience, QuerySuite}
+
+/** A file system with directories. */
+class EmptyDirectoriesSuite extends QuerySuite with Patience {
+  private def create(epoch: Long): LocalPath =
+    Files.createDirectories(checkpoint.resolve("dstl").resolve(LogLayout.dataDirectory(epoch, UUID.randomUUID())))
+
+  test("directories that earlier runs have left empty are deleted, and a later run's is not") {
+    val input = numbers()
+    val earlier = create(0)
+    val later = create(1000)
+    val query = start(counts(input), "counts")
+    input.addData(1)
+    query.processAllAvailable()
+    eventually(assert(!Files.exists(earlier)))
+    query.stop()
+    assert(Files.exists(later))
+  }
+}
