@@ -3,6 +3,8 @@ package org.apache.spark.sql.execution.streaming.state.dstl.tools
 
 import java.util.UUID
 
+import scala.util.Using
+
 import org.apache.hadoop.conf.Configuration
 
 import sparkdstl.log.error.Causes
@@ -55,16 +57,21 @@ private[tools] trait Rows {
   def of(partition: Int)(use: Iterator[InternalRow] => Unit): Unit
 }
 
+/** A reader of Spark of one partition, which opens the partition's provider. */
+private[tools] trait Opened extends StatePartitionReaderBase {
+  def openedProvider: StateStoreProvider = provider
+
+  /** Closes the provider in any case: after a load that failed, Spark's reader loads again here, and fails before it closes it. */
+  override def close(): Unit = Causes.cleaningUp(openedProvider.close())(super.close())
+}
+
 /** The state as of a batch, or its change records, as Spark's readers of state return them. */
 private[tools] final class SparkRows(read: ReadBatch, table: StoredTable, changes: Boolean) extends Rows {
   override val schema: StructType = read.schema(table, changes)
 
   override def of(partition: Int)(use: Iterator[InternalRow] => Unit): Unit = {
-    val reader = ReaderShims.factory(read, table, schema).createReader(
-      new StateStoreInputPartition(partition, read.scan, ReadOptions.of(read, table, changes))
-    )
-    try use(Iterator.continually(reader).takeWhile(_.next()).map(_.get()))
-    finally reader.close()
+    val opened = if (changes) new OpenedChanges(read, table, partition) else new OpenedReader(read, table, partition)
+    Using.resource(opened)(reader => use(Iterator.continually(reader).takeWhile(_.next()).map(_.get())))
   }
 }
 

@@ -2,9 +2,8 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.tools
 
 import org.apache.spark.sql.execution.datasources.v2.state._
-import org.apache.spark.sql.execution.streaming.state.StateStoreProvider
 
-/** Spark's reader of one partition, which opens the partition's provider. */
+/** The reader of a state. */
 private[tools] final class OpenedReader(read: ReadBatch, table: StoredTable, partition: Int)
     extends StatePartitionReader(
       read.storeConf,
@@ -16,10 +15,25 @@ private[tools] final class OpenedReader(read: ReadBatch, table: StoredTable, par
       Some(table.family),
       table.schemas,
       table.familyOfMany
-    ) {
-  def openedProvider: StateStoreProvider = provider
+    )
+    with Opened {
   def checkpointId: Option[String] = getEndStoreUniqueId
 }
+
+/** The reader of a batch's change records. */
+private[tools] final class OpenedChanges(read: ReadBatch, table: StoredTable, partition: Int)
+    extends StateStoreChangeDataPartitionReader(
+      read.storeConf,
+      read.serializable,
+      new StateStoreInputPartition(partition, read.scan, ReadOptions.of(read, table, changes = true)),
+      read.schema(table, changes = true),
+      table.encoder,
+      table.variable,
+      Some(table.family),
+      table.schemas,
+      table.familyOfMany
+    )
+    with Opened
 
 /** The options of Spark's readers. */
 private[tools] object ReadOptions {

@@ -1,29 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.tools
 
-import org.apache.spark.sql.connector.read.PartitionReaderFactory
-import org.apache.spark.sql.execution.datasources.v2.state.{StatePartitionReaderFactory, StateSourceOptions}
+import org.apache.spark.sql.execution.datasources.v2.state.StateSourceOptions
 import org.apache.spark.sql.execution.datasources.v2.state.utils.SchemaUtil
 import org.apache.spark.sql.types.StructType
 
-/** Creates Spark's readers of state. */
+/** The columns of Spark's readers of state. */
 private[tools] object ReaderShims {
 
   def schema(options: StateSourceOptions, of: StoredTable): StructType = {
     import of.family
     SchemaUtil.getSourceSchema(options, family.keySchema, family.valueSchema, of.variable, Some(family), None, None)
   }
-
-  def factory(read: ReadBatch, of: StoredTable, schema: StructType): PartitionReaderFactory =
-    new StatePartitionReaderFactory(
-      read.storeConf,
-      read.serializable,
-      schema,
-      of.encoder,
-      of.variable,
-      Some(of.family),
-      of.schemas,
-      of.familyOfMany,
-      None
-    )
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.tools
 
+import java.io.File
 import java.net.{InetAddress, ServerSocket}
 import java.nio.file.Files
 
@@ -12,8 +13,10 @@ import scala.util.Using
 
 import sparkdstl.testing.{CountingFileSystem, Operation}
 
+import org.apache.spark.SparkConf
 import org.apache.spark.sql.execution.streaming.state.dstl.QuerySuite
 import org.apache.spark.sql.streaming.OutputMode
+import org.apache.spark.util.Utils
 
 /** The requests of programs that read a checkpoint's state. */
 class StateToolsSuite extends QuerySuite {
@@ -30,6 +33,30 @@ class StateToolsSuite extends QuerySuite {
       assert(send(server.getLocalPort).failure() == null)
       Await.result(bytes, 60.seconds)
     }
+
+  test("a read that fails leaves no database of its own open") {
+    val input = numbers()
+    val query = start(counts(input), "counts")
+    input.addData(0 until 20)
+    query.processAllAvailable()
+    query.stop()
+    stopSpark()
+    startSpark()
+    Files.delete(checkpoint.resolve("commits/0"))
+    val batch = new StateBatch(0, Files.readAllLines(checkpoint.resolve("offsets/0")).get(1))
+    val tools = new StateTools(s"counting://$checkpoint", Map(storage).asJava)
+    for (read <- Seq(tools.state _, tools.changes _)) {
+      val before = databases
+      Using.resource(new ServerSocket(0, 1, InetAddress.getLoopbackAddress)) { server =>
+        assert(read(batch, all, server.getLocalPort, "secret").failure() != null)
+      }
+      assert((databases -- before).isEmpty)
+    }
+  }
+
+  /** The local directories of open stores. */
+  private def databases: Set[String] =
+    new File(Utils.getLocalDir(new SparkConf)).list().filter(_.startsWith("StateStore")).toSet
 
   test("the state of all stores is read with one request for each commit entry") {
     val (left, right) = (numbers(), numbers())

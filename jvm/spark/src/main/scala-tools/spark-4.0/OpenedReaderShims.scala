@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.tools
 
-import org.apache.spark.sql.connector.read.PartitionReaderFactory
 import org.apache.spark.sql.execution.datasources.v2.state._
-import org.apache.spark.sql.execution.datasources.v2.state.utils.SchemaUtil
-import org.apache.spark.sql.execution.streaming.state.StateStoreProvider
-import org.apache.spark.sql.types.StructType
 
-/** Spark's reader of one partition, which opens the partition's provider. */
+/** The reader of a state. */
 private[tools] final class OpenedReader(read: ReadBatch, table: StoredTable, partition: Int)
     extends StatePartitionReader(
       read.storeConf,
@@ -18,10 +14,24 @@ private[tools] final class OpenedReader(read: ReadBatch, table: StoredTable, par
       table.variable,
       Some(table.family),
       table.schemas
-    ) {
-  def openedProvider: StateStoreProvider = provider
+    )
+    with Opened {
   def checkpointId: Option[String] = None
 }
+
+/** The reader of a batch's change records. */
+private[tools] final class OpenedChanges(read: ReadBatch, table: StoredTable, partition: Int)
+    extends StateStoreChangeDataPartitionReader(
+      read.storeConf,
+      read.serializable,
+      new StateStoreInputPartition(partition, read.scan, ReadOptions.of(read, table, changes = true)),
+      read.schema(table, changes = true),
+      table.encoder,
+      table.variable,
+      Some(table.family),
+      table.schemas
+    )
+    with Opened
 
 /** The options of Spark's readers. */
 private[tools] object ReadOptions {
@@ -43,26 +53,6 @@ private[tools] object ReadOptions {
       stateVarName = table.variable.map(_.stateName).filterNot(_ => table.isTimers),
       readRegisteredTimers = table.isTimers,
       flattenCollectionTypes = true
-    )
-  }
-}
-
-/** Creates Spark's readers of state. */
-private[tools] object ReaderShims {
-
-  def schema(options: StateSourceOptions, of: StoredTable): StructType =
-    SchemaUtil.getSourceSchema(options, of.family.keySchema, of.family.valueSchema, of.variable, Some(of.family))
-
-  def factory(read: ReadBatch, of: StoredTable, schema: StructType): PartitionReaderFactory = {
-    import read.{serializable, storeConf}
-    new StatePartitionReaderFactory(
-      storeConf,
-      serializable,
-      schema,
-      of.encoder,
-      of.variable,
-      Some(of.family),
-      of.schemas
     )
   }
 }
