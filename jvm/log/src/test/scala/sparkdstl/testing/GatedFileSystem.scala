@@ -3,11 +3,17 @@ package sparkdstl.testing
 
 import scala.util.matching.Regex
 
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.{FileStatus, Path}
 
 /** Answers no request while its gate is shut. All instances in this JVM share the gate. */
 final class GatedFileSystem extends DirectWriteFileSystem(GatedFileSystem.Scheme) {
   override protected def before(operation: Operation, path: Path): Unit = GatedFileSystem.pass(path)
+
+  override def listStatus(path: Path): Array[FileStatus] = {
+    val found = super.listStatus(path)
+    GatedFileSystem.answer(path)
+    found
+  }
 
   override protected def publishing(path: Path, bytes: Long)(publish: => Unit): Unit = publish
 }
@@ -17,6 +23,7 @@ object GatedFileSystem extends FileSystemScheme("gated", classOf[GatedFileSystem
   // All guarded by this.
   private var trigger = Option.empty[Regex]
   private var held = Option.empty[Regex]
+  private var heldAnswers = Option.empty[Regex]
   private var shut = false
   private var waiting = 0
 
@@ -26,10 +33,14 @@ object GatedFileSystem extends FileSystemScheme("gated", classOf[GatedFileSystem
   /** Shuts the gate for requests for paths that match `path`, and for no others. */
   def hold(path: Regex): Unit = synchronized { held = Some(path) }
 
+  /** Keeps the answers to lists of paths that match `path`. */
+  def holdAnswers(path: Regex): Unit = synchronized { heldAnswers = Some(path) }
+
   /** Opens the gate for waiting and later requests. */
   def open(): Unit = synchronized {
     trigger = None
     held = None
+    heldAnswers = None
     shut = false
     notifyAll()
   }
@@ -38,9 +49,18 @@ object GatedFileSystem extends FileSystemScheme("gated", classOf[GatedFileSystem
   def waitingRequests: Int = synchronized(waiting)
 
   private def pass(path: Path): Unit = synchronized {
-    if (trigger.exists(_.findFirstIn(path.toString).nonEmpty)) shut = true
+    if (matches(trigger, path)) shut = true
+    waitWhile(shut || matches(held, path))
+  }
+
+  private def answer(path: Path): Unit = synchronized(waitWhile(matches(heldAnswers, path)))
+
+  private def matches(pattern: Option[Regex], path: Path): Boolean =
+    pattern.exists(_.findFirstIn(path.toString).nonEmpty)
+
+  private def waitWhile(isShut: => Boolean): Unit = {
     waiting += 1
-    try while (shut || held.exists(_.findFirstIn(path.toString).nonEmpty)) wait()
+    try while (isShut) wait()
     finally waiting -= 1
   }
 }

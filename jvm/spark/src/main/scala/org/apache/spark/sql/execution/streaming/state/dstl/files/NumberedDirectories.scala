@@ -60,7 +60,10 @@ private[files] abstract class NumberedDirectory(
 ) extends QueryDirectory(checkpoint, files, driver) {
 
   /** The highest number of the entries that were listed, or written since; -1 without entries, None before a listing. */
-  @volatile protected final var newest: Option[Long] = None
+  protected final def newest: Option[Long] = synchronized(highest)
+
+  // Guarded by this. It never falls: while a batch begins, Spark's purge lists in another thread.
+  private var highest = Option.empty[Long]
 
   protected def numberOf(entry: Path): Option[Long]
 
@@ -84,7 +87,7 @@ private[files] abstract class NumberedDirectory(
             }
             if (!run.mayPlanAhead) waiting.on(written)
         }
-        newest = newest.map(math.max(_, numberOf(entry).getOrElse(-1L)))
+        if (newest.nonEmpty) raise(numberOf(entry))
       },
       () => files.createLarge(entry, overwrite = false)
     )
@@ -127,7 +130,11 @@ private[files] abstract class NumberedDirectory(
   private def underWay: Option[BatchPlans] = driver.flatMap(_.on(checkpoint.root)).map(_.coordinator.plans)
 
   protected final def noteListed(listed: Array[FileStatus]): Unit =
-    newest = Some(listed.iterator.flatMap(status => numberOf(status.getPath)).maxOption.getOrElse(-1L))
+    raise(listed.iterator.flatMap(status => numberOf(status.getPath)))
+
+  private def raise(to: IterableOnce[Long]): Unit = synchronized {
+    highest = Some((Iterator(-1L) ++ highest ++ to).max)
+  }
 }
 
 /** `<root>/offsets`: creating an entry begins its batch. */

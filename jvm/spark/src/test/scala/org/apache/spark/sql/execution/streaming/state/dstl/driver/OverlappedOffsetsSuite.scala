@@ -13,7 +13,7 @@ import sparkdstl.log.coordinator.RunCoordinator
 import sparkdstl.testing.GatedFileSystem
 
 import org.apache.spark.sql.DataFrame
-import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+import org.apache.spark.sql.execution.streaming.runtime.{MemoryStream, MicroBatchExecution, StreamingQueryWrapper}
 import org.apache.spark.sql.execution.streaming.state.dstl.{
   DstlCheckpointFileManager,
   DstlEnvironment,
@@ -72,6 +72,35 @@ class OverlappedOffsetsSuite extends QuerySuite with Patience {
       input.addData(20 until 30)
       eventually(assert(hasSealed(2)))
       test(query)
+    }
+  }
+
+  test("a list of the offsets that another thread asked for before a batch does not hide its entry from the query") {
+    configure("spark.sql.streaming.metadataCache.enabled" -> "false")
+    val input = numbers()
+    var query: StreamingQuery = null
+    def log = query.asInstanceOf[StreamingQueryWrapper].streamingQuery.asInstanceOf[MicroBatchExecution].offsetLog
+    val purge = new Thread(() => log.getLatestBatchId(): Unit)
+    @volatile var found = Option.empty[Boolean]
+    query = input.toDF().writeStream.option("checkpointLocation", at).foreachBatch { (_: DataFrame, batch: Long) =>
+      if (batch == 1) {
+        GatedFileSystem.open()
+        purge.join()
+        found = Some(log.get(batch).isDefined)
+      }
+    }.start()
+    try {
+      input.addData(0)
+      query.processAllAvailable()
+      GatedFileSystem.holdAnswers("/offsets$".r)
+      purge.start()
+      eventually(assert(GatedFileSystem.waitingRequests == 1))
+      input.addData(1)
+      query.processAllAvailable()
+      assert(found.contains(true))
+    } finally {
+      GatedFileSystem.open()
+      query.stop()
     }
   }
 
