@@ -19,12 +19,13 @@ import scala.concurrent.ExecutionContext
  * @param executor starts every task at once, such as a cached thread pool; shut down by [[close]]
  */
 final class ThreadedObjectStore(
-    storage: LogStorage,
+    initialStorage: LogStorage,
     initialThreads: Int,
     initialAttempts: Int,
     executor: ExecutorService
 ) extends ObjectStore
     with AutoCloseable {
+  @volatile private var storage = initialStorage
   private val interrupts = new LongAdder
   private val first = new WorkerThreads(initialThreads, executor, () => interrupts.increment())
   private val further = new WorkerThreads(1, executor, () => interrupts.increment())
@@ -41,6 +42,9 @@ final class ThreadedObjectStore(
   override def deletionPageSize: Int = storage.deletionPageSize
 
   override def begin[A](operation: StorageOperation[A]): Attempt[A] = attempt(operation)(storage.perform(operation))
+
+  /** Makes later attempts at `other`: another client of the same storage. */
+  def use(other: LogStorage): Unit = storage = other
 
   /** Raises the number of attempts that run at a time, and that of attempts at a request, to at least these. */
   def ensureAtLeast(threads: Int, attemptsAtOnce: Int): Unit = synchronized {

@@ -11,7 +11,7 @@ import scala.concurrent.ExecutionContext
 import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.{FileSystem, Path}
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.attempts.InlineBudget
@@ -58,7 +58,7 @@ private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable 
 
   val requestMetrics = new RequestMetrics
   private val histories = new StorageHistories
-  private val stores = new ConcurrentHashMap[StoreKey, ThreadedObjectStore]
+  private val stores = new ConcurrentHashMap[StoreKey, SharedStore]
   private val memory = new MemoryObjectStore
 
   val inlineBudget = new InlineBudget(math.max(MinimumInlineBudget, Runtime.getRuntime.maxMemory() / 8))
@@ -144,23 +144,26 @@ private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable 
     directory.toPath
   }
 
-  /** Runs attempts at requests to the file system of `path`; their threads are bounded for each file system. */
+  /**
+   * Runs attempts at requests to the file system of `path`; their threads are bounded for each file system. A client that a
+   * program has closed, which it shares with all others in this process, is replaced.
+   */
   def store(path: Path, configuration: Configuration, options: LogOptions): ThreadedObjectStore = {
-    val fileSystem = path.getFileSystem(configuration)
-    val store = stores.computeIfAbsent(
-      StoreKey(fileSystem.getUri.toString, options.publish),
-      key =>
-        new ThreadedObjectStore(
-          HadoopLogStorage(
-            configuration,
-            new Path(new Path(key.fileSystem), "/"),
-            options.publish
-          ),
-          MinimumThreads,
-          options.uploadMaxAttempts,
-          ThreadUtils.newDaemonCachedThreadPool("dstl-storage")
-        )
-    )
+    val key = StoreKey.of(path, configuration, options.publish)
+    def storage = HadoopLogStorage(configuration, new Path(path, "/"), options.publish)
+    val store = stores.compute(
+      key,
+      (_, known) =>
+        if (known == null) {
+          val threads = ThreadUtils.newDaemonCachedThreadPool("dstl-storage")
+          val store = new ThreadedObjectStore(storage, MinimumThreads, options.uploadMaxAttempts, threads)
+          SharedStore(store, key.cached(path, configuration))
+        } else {
+          val client = key.cached(path, configuration)
+          if (client.exists(now => !known.client.exists(_ eq now))) known.store.use(storage)
+          known.copy(client = client)
+        }
+    ).store
     store.ensureAtLeast(
       math.max(MinimumThreads, options.uploadThreads + options.downloadThreads),
       options.uploadMaxAttempts
@@ -189,10 +192,10 @@ private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable 
   }
 
   /** Threads in use by attempts at requests. */
-  def busyStorageThreads: Int = stores.values.asScala.iterator.map(_.busyThreads).sum
+  def busyStorageThreads: Int = stores.values.asScala.iterator.map(_.store.busyThreads).sum
 
   /** Cancelled attempts that were interrupted to free their thread. */
-  def interruptedAttempts: Long = stores.values.asScala.iterator.map(_.interruptedAttempts).sum
+  def interruptedAttempts: Long = stores.values.asScala.iterator.map(_.store.interruptedAttempts).sum
 
   /** Bytes in the disk caches. */
   def diskCacheBytes: Long = diskCaches.values.asScala.iterator.map(_.bytes).sum
@@ -210,7 +213,7 @@ private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable 
 
   override def close(): Unit = {
     Seq(entries, ranges).foreach(_.forgetIdle(0))
-    stores.values.forEach(_.close())
+    stores.values.forEach(_.store.close())
     timer.close()
     localDisk.shutdownNow(): Unit
     snapshotWork.shutdownNow(): Unit
@@ -236,7 +239,30 @@ private object ProcessResources {
   /** Memory for uploads of snapshots: a few files at a time, because they run in the background. */
   private val SnapshotBudget = 32L * 1024 * 1024
 
-  private final case class StoreKey(fileSystem: String, publish: PublishMode)
+  /** @param settings of a file system that Hadoop does not share in the process; empty for one that it does */
+  private final case class StoreKey(
+      scheme: String,
+      authority: String,
+      publish: PublishMode,
+      settings: Map[String, String]
+  ) {
+
+    /** The file system that the process shares. */
+    def cached(path: Path, configuration: Configuration): Option[FileSystem] =
+      Option.when(settings.isEmpty)(path.getFileSystem(configuration))
+  }
+
+  private object StoreKey {
+    def of(path: Path, configuration: Configuration, publish: PublishMode): StoreKey = {
+      val uri = if (path.toUri.getScheme == null) FileSystem.getDefaultUri(configuration) else path.toUri
+      val isShared = !configuration.getBoolean(s"fs.${uri.getScheme}.impl.disable.cache", false)
+      val settings = if (isShared) Map.empty[String, String] else configuration.getPropsWithPrefix("fs.").asScala.toMap
+      StoreKey(uri.getScheme, uri.getAuthority, publish, settings)
+    }
+  }
+
+  /** @param client the file system of the store, if Hadoop shares it */
+  private final case class SharedStore(store: ThreadedObjectStore, client: Option[FileSystem])
 
   private object Chance extends RandomSource {
     override def nextDouble(): Double = ThreadLocalRandom.current().nextDouble()

@@ -1,22 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.runtime
 
-import java.io.File
+import java.io.{File, IOException}
 import java.util.concurrent.ThreadPoolExecutor
+import java.util.concurrent.atomic.AtomicInteger
 
+import scala.concurrent.Await
+import scala.concurrent.duration.DurationInt
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.log.config.LogOptions
+import sparkdstl.log.storage.StorageOperation.ListObjects
+import sparkdstl.testing.{DirectWriteFileSystem, FileSystemScheme, Operation}
 
 import org.apache.spark.SparkConf
 import org.apache.spark.util.Utils
 
 class ProcessResourcesSuite extends AnyFunSuite {
+  import ClosableFileSystem.{at, configuration}
+
+  private def withResources(test: ProcessResources => Any): Unit = {
+    val resources = new ProcessResources(null)
+    try test(resources): Unit
+    finally resources.close()
+  }
   private def options(key: String, value: String): LogOptions = LogOptions.parse(Seq(LogOptions.Prefix + key -> value))
 
   test("limits of a process are the largest of its queries, also below the defaults") {
-    val resources = new ProcessResources(null)
-    try {
+    withResources { resources =>
       val budget = resources.uploadBudget(options("upload.maxInFlight", "1m"))
       budget.acquire(1024 * 1024): Unit
       val second = budget.acquire(1).granted
@@ -27,17 +41,71 @@ class ProcessResourcesSuite extends AnyFunSuite {
       def threads(number: Int) =
         resources.snapshotThreads(options("materialize.numThreads", s"$number")).asInstanceOf[ThreadPoolExecutor]
       assert(Seq(1, 3, 2).map(threads(_).getCorePoolSize) == Seq(1, 3, 3))
-    } finally resources.close()
+    }
+  }
+
+  test("a file system that a program has closed is replaced with the next query") {
+    withResources { resources =>
+      val conf = configuration()
+      def list(): Any = {
+        val store = resources.store(at, conf, LogOptions.default)
+        Await.result(store.begin(ListObjects(at)).result, 60.seconds)
+      }
+      list()
+      at.getFileSystem(conf).close()
+      list()
+    }
+  }
+
+  test("without Hadoop's cache of file systems there is one for all queries with the same settings, and for no others") {
+    withResources { resources =>
+      val before = ClosableFileSystem.made.get
+      val stores = Seq("a", "a", "b").map(user =>
+        resources.store(
+          at,
+          configuration("fs.closable.impl.disable.cache" -> "true", "fs.closable.user" -> user),
+          LogOptions.default
+        )
+      )
+      assert((stores(0) eq stores(1)) && !(stores(0) eq stores(2)))
+      assert(ClosableFileSystem.made.get - before == 2)
+    }
   }
 
   test("what was read to rebuild stores is kept in Spark's local directory until the end") {
     def caches: Set[String] = new File(Utils.getLocalDir(new SparkConf)).list().filter(_.startsWith("dstl-")).toSet
     val before = caches
-    val resources = new ProcessResources(null)
-    try {
+    withResources { resources =>
       assert(resources.diskCache(LogOptions.default).nonEmpty)
       assert((caches -- before).size == 1)
-    } finally resources.close()
+    }
     assert((caches -- before).isEmpty)
+  }
+}
+
+/** A file system that fails after it was closed. */
+final class ClosableFileSystem extends DirectWriteFileSystem(ClosableFileSystem.Scheme) {
+  @volatile private var isClosed = false
+  ClosableFileSystem.made.incrementAndGet()
+
+  override protected def before(operation: Operation, path: Path): Unit =
+    if (isClosed) throw new IOException("Filesystem closed")
+
+  override protected def publishing(path: Path, bytes: Long)(publish: => Unit): Unit = publish
+
+  override def close(): Unit = {
+    isClosed = true
+    super.close()
+  }
+}
+
+object ClosableFileSystem extends FileSystemScheme("closable", classOf[ClosableFileSystem]) {
+  val made = new AtomicInteger
+  val at = new Path("closable:///nowhere")
+
+  def configuration(settings: (String, String)*): Configuration = {
+    val made = configure(new Configuration(false))
+    settings.foreach { case (key, value) => made.set(key, value) }
+    made
   }
 }
