@@ -166,12 +166,13 @@ def test_an_error_is_one_line_without_secrets(tmp_path: Path, silent_endpoint: s
     assert "very-secret" not in silent.output
 
 
-def test_without_boto3_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("place", ["s3a://bucket/q", "/q"])
+def test_without_the_client_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     def missing(module: str) -> object:
         raise ImportError(module)
 
     monkeypatch.setattr(dependencies, "import_module", missing)
-    result = dstl("s3a://bucket/q")
+    result = dstl(place)
     assert result.exit_code == 1
     assert 'pip install "spark-dstl[probe]"' in result.output
 

@@ -14,6 +14,7 @@ import pytest
 from fake_storage import FOLDER, FakeStorage, probe_of, probed, unanswered_once
 
 import spark_dstl
+from spark_dstl.checkpoint import storage as checkpoint_storage
 from spark_dstl.errors import CannotProbe
 from spark_dstl.probing import exclusiveness, measurement
 from spark_dstl.probing.cost import Shape, saved
@@ -112,7 +113,7 @@ def test_an_interrupt_while_requests_are_begun_ends_those_that_wait(monkeypatch:
             yield from (partial(asked.append, number) for number in range(100))
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(measurement, "ThreadPoolExecutor", Pool)
+    monkeypatch.setattr(checkpoint_storage, "ThreadPoolExecutor", Pool)
     measuring = measurement.Measuring("place", 1, lambda: 0.0, lambda _what, _done, _of: None)
     with pytest.raises(KeyboardInterrupt):
         measuring.each("put", Interrupted())

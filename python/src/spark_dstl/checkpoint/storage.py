@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count, islice
+from threading import Event
 from typing import Any, TypeVar
 
 from spark_dstl.checkpoint.format.logfile import Tail
@@ -236,15 +237,24 @@ def at_once(number: int, work: Callable[[T], R], items: Sequence[T], done: Calla
     in the background after an error or an interrupt: it is raised when the work that has begun is done, and the rest
     is left out.
     """
-    results = []
-    with ThreadPoolExecutor(number, thread_name_prefix="dstl-work") as pool:
-        begun = [pool.submit(work, item) for item in items]
+    results: list[R] = []
+    over = Event()
+
+    def unless_over(item: T) -> list[R]:
         try:
-            for answer in begun:
-                results.append(answer.result())
+            return [] if over.is_set() else [work(item)]
+        except BaseException:
+            over.set()
+            raise
+
+    with ThreadPoolExecutor(number, thread_name_prefix="dstl-work") as pool:
+        try:
+            for answer in [pool.submit(unless_over, item) for item in items]:
+                results += answer.result()
                 done(len(results))
         finally:
-            pool.shutdown(cancel_futures=True)
+            # Without it the pool would do all submitted work after an interrupt.
+            over.set()
     return results
 
 

@@ -3,11 +3,11 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
-from spark_dstl.checkpoint.storage import Progress
+from spark_dstl.checkpoint.storage import Progress, at_once
 from spark_dstl.errors import CannotProbe
 from spark_dstl.probing.storage import Refused, Unanswered
 
@@ -42,26 +42,8 @@ class Measuring:
     def each(self, kind: str, requests: Sequence[Callable[[], Any]]) -> Series:
         """Make requests of one kind. Raises `CannotProbe` if one is refused, or too many have no answer."""
         series = Series(kind)
-        over = threading.Event()
-
-        def unless_over(request: Callable[[], Any]) -> None:
-            try:
-                if not over.is_set():
-                    self._timed(series, request)
-            except BaseException:
-                over.set()
-                raise
-
-        with ThreadPoolExecutor(self._threads, thread_name_prefix="dstl-probe") as pool:
-            # Without `over` the pool would make all submitted requests after an interrupt.
-            try:
-                futures = [pool.submit(unless_over, request) for request in requests]
-                for done, future in enumerate(futures, start=1):
-                    future.result()
-                    self._progress(kind, done, len(futures))
-            except BaseException:
-                over.set()
-                raise
+        total = len(requests)
+        at_once(self._threads, partial(self._timed, series), requests, lambda done: self._progress(kind, done, total))
         return series
 
     def _timed(self, series: Series, request: Callable[[], Any]) -> None:

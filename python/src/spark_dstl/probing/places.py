@@ -17,83 +17,14 @@ from spark_dstl.probing.storage import PURPOSE, ProbedStorage, Refused, Unanswer
 def storage_at(place: str, options: StorageOptions, timeout_seconds: float) -> ProbedStorage:
     """Return the storage of a local path or a URI. `timeout_seconds` limits a request of S3 alone."""
     scheme, rest = scheme_of(place)
-    if scheme is None:
-        return LocalFiles(Path(place).absolute())
-    if scheme == "file":
-        return LocalFiles(Path("/" + rest.lstrip("/")))
     if scheme in ("s3", "s3a", "s3n"):
         return S3Objects(f"{scheme}://{rest.strip('/')}", rest.strip("/"), options, timeout_seconds)
+    needed("pyarrow", PURPOSE, PROBE)
     located = locate(place, options)
+    if scheme in (None, "file"):
+        return LocalFiles(located)
     create = exclusive_creation(located.files)
     return ArrowFiles(located) if create is None else HadoopFiles(located, create)
-
-
-class LocalFiles:
-    """Files of a local disk, written as the log writes them: under a temporary name, then linked or renamed."""
-
-    not_exclusive_because = None
-
-    def __init__(self, directory: Path) -> None:
-        self.shown = str(directory)
-        self._directory = directory
-
-    def make_folder(self, folder: str) -> None:
-        with self._errors():
-            (self._directory / folder).mkdir()
-
-    def put(self, name: str, content: bytes) -> None:
-        with self._errors(), self._written(name, content) as hidden:
-            hidden.replace(self._directory / name)
-
-    def get(self, name: str) -> bytes | None:
-        with self._errors(), suppress(FileNotFoundError):
-            return (self._directory / name).read_bytes()
-        return None
-
-    def exists(self, name: str) -> bool:
-        with self._errors():
-            return (self._directory / name).exists()
-
-    def create(self, name: str, content: bytes) -> bool:
-        with self._errors(), self._written(name, content) as hidden, suppress(FileExistsError):
-            os.link(hidden, self._directory / name)
-            return True
-        return False
-
-    def objects(self, folder: str) -> list[str]:
-        with self._errors(), suppress(FileNotFoundError):
-            return sorted(f"{folder}/{path.name}" for path in (self._directory / folder).iterdir())
-        return []
-
-    def folders(self) -> list[str]:
-        with self._errors():
-            return sorted(path.name for path in self._directory.iterdir() if path.is_dir())
-
-    def delete(self, name: str) -> None:
-        with self._errors():
-            (self._directory / name).unlink(missing_ok=True)
-
-    def delete_folder(self, folder: str) -> None:
-        with self._errors():
-            (self._directory / folder).rmdir()
-
-    @contextmanager
-    def _written(self, name: str, content: bytes) -> Iterator[Path]:
-        path = self._directory / name
-        # Concurrent creates of one name need separate files.
-        hidden = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
-        hidden.write_bytes(content)
-        try:
-            yield hidden
-        finally:
-            hidden.unlink(missing_ok=True)
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise Refused(str(error)) from error
 
 
 _WITHOUT_CREATE = (
@@ -180,3 +111,48 @@ class HadoopFiles(ArrowFiles):
     def create(self, name: str, content: bytes) -> bool:
         with self._errors():
             return self._create(self._path(name), content)
+
+
+class LocalFiles(ArrowFiles):
+    """Files of a local disk, written as the log writes them: under a temporary name, then linked or renamed."""
+
+    not_exclusive_because = None
+
+    def put(self, name: str, content: bytes) -> None:
+        with self._errors(), self._written(name, content) as hidden:
+            hidden.replace(self._path(name))
+
+    def create(self, name: str, content: bytes) -> bool:
+        with self._errors(), self._written(name, content) as hidden, suppress(FileExistsError):
+            os.link(hidden, self._path(name))
+            return True
+        return False
+
+    def objects(self, folder: str) -> list[str]:
+        # With folders, which no probe makes there: they are kept.
+        with self._errors(), suppress(FileNotFoundError):
+            return sorted(f"{folder}/{path.name}" for path in Path(self._path(folder)).iterdir())
+        return []
+
+    def folders(self) -> list[str]:
+        # Unlike on other storage, a missing place is an error.
+        with self._errors():
+            return sorted(path.name for path in Path(self._place.path).iterdir() if path.is_dir())
+
+    @contextmanager
+    def _written(self, name: str, content: bytes) -> Iterator[Path]:
+        path = Path(self._path(name))
+        # Concurrent creates of one name need separate files.
+        hidden = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
+        hidden.write_bytes(content)
+        try:
+            yield hidden
+        finally:
+            hidden.unlink(missing_ok=True)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise Refused(str(error)) from error
