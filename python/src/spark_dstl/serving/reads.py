@@ -6,9 +6,20 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 
 from pyarrow import flight
+
+
+@dataclass(eq=False)
+class OpenRead:
+    """One read. It works, or waits until the client asks for more than what was sent at `sent_at`."""
+
+    close: Callable[[], None] | None = None
+    """What is called once, at the end."""
+    sent_at: float | None = None
+    has_ended: bool = False
 
 
 class OpenReads:
@@ -19,6 +30,7 @@ class OpenReads:
         self._limit = limit
         self._idle = idle
         self._clock = clock
+        # Guards the reads as well: another thread ends one only while it waits.
         self._lock = threading.Lock()
         self._open: set[OpenRead] = set()
 
@@ -30,7 +42,7 @@ class OpenReads:
     @contextmanager
     def begin(self) -> Iterator[OpenRead]:
         """Open a read. Raises `FlightUnavailableError` beyond the limit."""
-        read = OpenRead(self._clock)
+        read = OpenRead()
         with self._lock:
             if len(self._open) >= self._limit:
                 raise flight.FlightUnavailableError(
@@ -40,63 +52,29 @@ class OpenReads:
         try:
             yield read
         finally:
-            read.end()
-            self._discard(read)
+            self._end(lambda one: one is read)
+
+    @contextmanager
+    def sending(self, read: OpenRead) -> Iterator[None]:
+        """Wait for the client. Raises `FlightTimedOutError` if the read has ended meanwhile."""
+        with self._lock:
+            read.sent_at = self._clock()
+        yield
+        with self._lock:
+            read.sent_at = None
+            if read.has_ended:
+                raise flight.FlightTimedOutError("the client has taken nothing for too long: ask again")
 
     def end_stalled(self, idle: float | None = None) -> None:
         """End reads whose clients have taken nothing for longer than `idle` seconds, by default those of all reads."""
-        with self._lock:
-            there = list(self._open)
-        for read in there:
-            if read.end_if_stalled(self._idle if idle is None else idle):
-                self._discard(read)
+        before = self._clock() - (self._idle if idle is None else idle)
+        self._end(lambda read: read.sent_at is not None and read.sent_at < before)
 
-    def _discard(self, read: OpenRead) -> None:
-        with self._lock:
-            self._open.discard(read)
-
-
-class OpenRead:
-    """One read. It works, or it has sent something and waits until the client asks for more."""
-
-    def __init__(self, clock: Callable[[], float]) -> None:
-        """Begin with a read that works."""
-        self._clock = clock
-        # Held to change the two below: another thread ends the read only while it waits.
-        self._lock = threading.Lock()
-        self._sent_at: float | None = None
-        self._close: Callable[[], None] | None = None
-        self._has_ended = False
-
-    def closes(self, close: Callable[[], None]) -> None:
-        """Name what is called once, at the end."""
-        self._close = close
-
-    @contextmanager
-    def sending(self) -> Iterator[None]:
-        """Wait for the client. Raises `FlightTimedOutError` if the read has ended meanwhile."""
-        with self._lock:
-            self._sent_at = self._clock()
-        yield
-        with self._lock:
-            self._sent_at = None
-            if self._has_ended:
-                raise flight.FlightTimedOutError("the client has taken nothing for too long: ask again")
-
-    def end_if_stalled(self, idle: float) -> bool:
-        """End it if the client has taken nothing for longer than `idle` seconds; return whether it has ended."""
-        with self._lock:
-            if self._sent_at is not None and self._clock() - self._sent_at > idle:
-                self._end()
-            return self._has_ended
-
-    def end(self) -> None:
-        """Close what it has open, unless that is closed."""
-        with self._lock:
-            self._end()
-
-    def _end(self) -> None:
-        self._has_ended = True
-        close, self._close = self._close, None
-        if close is not None:
-            close()
+    def _end(self, is_over: Callable[[OpenRead], bool]) -> None:
+        # The lock is released before anything is closed, which may take requests to storage.
+        with ExitStack() as closing, self._lock:
+            for read in [one for one in self._open if is_over(one)]:
+                self._open.discard(read)
+                read.has_ended = True
+                if read.close is not None:
+                    closing.callback(read.close)

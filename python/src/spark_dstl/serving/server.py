@@ -139,11 +139,11 @@ class StateServer(flight.FlightServerBase):  # type: ignore[misc]
                 self.metrics.sent("scan", table.num_rows)
                 schema, left = table.schema, deque(table.to_batches())
                 del table
-                read.closes(left.clear)
-                with read.sending():
+                read.close = left.clear
+                with self._reads.sending(read):
                     yield schema
                 while left:
-                    with read.sending():
+                    with self._reads.sending(read):
                         yield left.popleft()
 
         sent = rows()
@@ -171,7 +171,7 @@ class StateServer(flight.FlightServerBase):  # type: ignore[misc]
                 followed = self._checkpoint.follow(
                     request.get("after"), request.selection, wait=self._wait_unless(is_over)
                 )
-                read.closes(followed.close)
+                read.close = followed.close
                 batches = followed.changes(request.get("until"), request.get("waits", True))
                 while (batch := _next(batches)) is not None:
                     rows = batch.rows()
@@ -179,7 +179,7 @@ class StateServer(flight.FlightServerBase):  # type: ignore[misc]
                     if rows.schema != schema:
                         raise pa.ArrowInvalid("the schema of the state has changed: ask again, after the last batch")
                     self.metrics.sent("changes", batch.changes.num_rows)
-                    with read.sending():
+                    with self._reads.sending(read):
                         yield rows
                     last = time.monotonic()
         except DstlError as error:
