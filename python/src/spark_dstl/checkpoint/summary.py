@@ -9,7 +9,6 @@ from datetime import datetime
 from spark_dstl.checkpoint import rows, sparkfiles
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.format import names
-from spark_dstl.checkpoint.format.names import CHANGELOG
 from spark_dstl.checkpoint.pins import pins_of
 from spark_dstl.checkpoint.survey import numbered
 
@@ -28,12 +27,6 @@ class Size:
 class Recovery:
     """The reads of a restart, to rebuild the newest version of all stores."""
 
-    version: int | None
-    """The newest state version; None if no batch is committed."""
-    entries: int
-    """Commit entries to read."""
-    data_files: int
-    """Data files with needed parts."""
     snapshot_bytes: int
     """Bytes of snapshots to load."""
     changelogs: int
@@ -138,41 +131,16 @@ def summarize(checkpoint: CheckpointAccess) -> Summary:
         stores_without_snapshot=len(stores) - len(based),
         oldest_snapshot=oldest["snapshot"] if oldest else None,
         oldest_snapshot_at=oldest["snapshot_at"] if oldest else None,
-        recovery=_recovery(stores, checkpoint),
+        recovery=Recovery(
+            snapshot_bytes=sum(row["snapshot_bytes"] or 0 for row in stores),
+            changelogs=sum(row["replay_changelogs"] for row in stores),
+            changelog_bytes=sum(row["replay_bytes"] for row in stores),
+            longest=max((row["replay_changelogs"] for row in stores), default=0),
+        ),
         pins=len(pins),
         oldest_pinned_batch=min((pin.batch for pin in pins), default=None),
         last_pin_ends_at=max((pin.ends_at for pin in pins if pin.ends_at), default=None),
         sizes=_sizes(checkpoint),
-    )
-
-
-def _recovery(stores: list[rows.Row], checkpoint: CheckpointAccess) -> Recovery:
-    survey = checkpoint.survey()
-    version = rows.newest_version(survey)
-    entries: set[int] = set()
-    files: set[str] = set()
-    bases: dict[names.Store, int] = {}
-    for store, facts in rows.newest_stores(survey).items():
-        base, _, _ = rows.newest_snapshot(facts, survey)
-        bases[store] = base or 0
-        entries.update(one - 1 for one in facts.logged if one > bases[store])
-        held = next((held for (of, _), held in facts.held.items() if of == base), None)
-        if held is not None:
-            entries.add(held.batch)
-            segments = (held.zip, *held.files.values())
-            files.update(part.file for one in segments for part in one.parts if part.file is not None)
-    for file, named in survey.parts.items():
-        changelogs = (one.segment for one in named if one.segment.kind == CHANGELOG and one.segment.store in bases)
-        if any(one.version > bases[one.store] for one in changelogs):
-            files.add(file)
-    return Recovery(
-        version=version,
-        entries=len(entries & survey.entries.keys()),
-        data_files=len(files),
-        snapshot_bytes=sum(row["snapshot_bytes"] or 0 for row in stores),
-        changelogs=sum(row["replay_changelogs"] for row in stores),
-        changelog_bytes=sum(row["replay_bytes"] for row in stores),
-        longest=max((row["replay_changelogs"] for row in stores), default=0),
     )
 
 

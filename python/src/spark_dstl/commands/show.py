@@ -50,7 +50,6 @@ def _lines(found: Summary, now: datetime) -> Iterator[str]:
             ("damaged entries", f"{found.damaged_entries}; see dstl verify" if found.damaged_entries else None),
             (
                 "a restart reads",
-                f"{recovery.entries} commit entries and parts of {recovery.data_files} data files: "
                 f"{size(recovery.snapshot_bytes)} of snapshots, and {recovery.changelogs} changelogs of "
                 f"{size(recovery.changelog_bytes)}, {recovery.longest} for the store with most",
             ),
