@@ -40,7 +40,7 @@ TOOLS := $(or $(SPARK_DSTL_CACHE),$(HOME)/.cache/spark-dstl)/tools
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all coverage bench bench-quick bench-driver bench-recovery bench-growth bench-inspect bench-realtime sim sim-fresh sim-flaws spec jar jars wheel release fmt lint lint-workflows lines counts check-newest-spark docs docs-site \
+.PHONY: help demo test test-all coverage bench bench-quick bench-driver bench-recovery bench-growth bench-inspect bench-realtime sim sim-fresh sim-flaws spec jar jars wheel release fmt lint lint-python lint-workflows lines counts check-newest-spark docs docs-site \
 	prometheus storage-tools test-storage storage-requests storage-faults storage-long-run storage-followed storage-killed-followers clean venv spark \
 	java python FORCE
 .DEFAULT_GOAL := help
@@ -112,8 +112,11 @@ fmt: .venv/ready | java ## rewrite all sources in the house format
 	@$(VENV)/ruff format $(PYTHON_TREES)
 	@$(VENV)/ruff check --fix $(PYTHON_TREES)
 
-lint: .venv/ready | java ## check format, style and types, without running anything
+lint: lint-python | java ## check format, style and types, without running anything
 	@$(SBT) scalafmtCheckAll flaws/scalafmtCheckAll scalafmtSbtCheck published/checkCoordinates
+
+# conftest.py is named like another module, so its types are checked apart.
+lint-python: .venv/ready ## the same of Python, and the language and license headers of all files
 	@$(VENV)/ruff format --check $(PYTHON_TREES)
 	@$(VENV)/ruff check $(PYTHON_TREES)
 	@$(VENV)/mypy $(PYTHON_TREES)

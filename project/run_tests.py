@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs every check and test of the project, each whatever became of the others, and ends with their count.
+"""Runs all checks and tests of the project in stages, each whatever became of the others, and ends with their count.
 
 Everything is tested with Spark 4.2, the default. With `--all` it is tested with each version of Spark that there is a
 build for, and with `--lines 4.1 4.0` with these alone.
 
-The last line is `N passed, N failed`. It counts tests, and as one failure each: a check that fails, a runner that
-fails without naming a test, and a runner that ran no test at all. The exit code is 0 only if nothing failed.
+The last line is `N passed, N failed`. It counts tests, and as one failure each: a stage of checks that fails, a runner
+that fails without naming a test, and a runner that ran no test at all. The exit code is 0 only if nothing failed.
 """
 
 import argparse
@@ -74,26 +74,13 @@ def main() -> int:
     shutil.rmtree(REPORTS, ignore_errors=True)
     REPORTS.mkdir(parents=True)
     COUNT_FILE.unlink(missing_ok=True)
-    trees = [
-        tree
-        for tree in (
-            "python/hatch_build.py",
-            "python/src",
-            "python/tests",
-            "python/demo",
-            "python/bench",
-            "tests",
-            "project",
-        )
-        if Path(tree).exists()
-    ]
     outcomes = {}
     seconds = {}
     with ExitStack() as running:
         environment: Stage = ("Python environment", partial(check, "Python environment", "make", "venv"))
         stages = list(other_lines(tested))
         if DEFAULT_LINE in tested:
-            stages = stages_of_default(trees, running.enter_context(compiling()), stages)
+            stages = stages_of_default(running.enter_context(compiling()), stages)
         for name, stage in (environment, *stages):
             say(f"{name} ...")
             began = time.monotonic()
@@ -119,16 +106,10 @@ def check(name: str, *command: str) -> Outcome:
     return Outcome() if run(name, command) == 0 else Outcome(failed=1, failures=(name,))
 
 
-def stages_of_default(trees: list[str], compiler: "subprocess.Popen[bytes]", others: list[Stage]) -> list[Stage]:
+def stages_of_default(compiler: "subprocess.Popen[bytes]", others: list[Stage]) -> list[Stage]:
     """Return what concerns no Spark or the default one, with the stages of others before the slowest."""
     return [
-        ("Python format", lambda: check("Python format", PYTHON, "-m", "ruff", "format", "--check", *trees)),
-        ("Python style", lambda: check("Python style", PYTHON, "-m", "ruff", "check", *trees)),
-        ("Python types", lambda: check("Python types", PYTHON, "-m", "mypy", *trees)),
-        # Named like another module, so it is checked by itself.
-        ("types of fixtures", lambda: check("types of fixtures", PYTHON, "-m", "mypy", "python/tests/conftest.py")),
-        ("plain language", lambda: check("plain language", PYTHON, "project/check_language.py")),
-        ("license headers", lambda: check("license headers", PYTHON, "project/check_spdx.py")),
+        ("format, style and types", partial(check, "format, style and types", "make", "lint-python")),
         ("Python unit tests", lambda: pytest("Python unit tests", "python/tests", "-n", "2")),
         ("Scala", lambda: scala(compiler)),
         *others,
