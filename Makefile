@@ -25,6 +25,8 @@ SHIPPED_JARS := python/src/spark_dstl/jars
 BUILD_INPUTS := build.sbt .scalafmt.conf $(wildcard project/*.sbt project/*.scala project/*.properties)
 JAR_INPUTS := $(BUILD_INPUTS) $(shell find jvm/log/src/main jvm/spark/src/main)
 BENCH_INPUTS := $(JAR_INPUTS) $(shell find jvm/*/src/test jvm/bench/src/main)
+# What begins with the license header, also in .pre-commit-config.yaml; scripts without a suffix by name.
+LICENSED := '*.scala' '*.sbt' '*.java' '*.py' '*.sh' '*.yml' Makefile project/sbt .ci/run
 PYTHON_TREES := $(wildcard python/hatch_build.py python/src python/tests python/demo python/bench tests project)
 
 SBT := $(PYTHON) project/patiently.py sbt project/sbt -Dsbt.supershell=false
@@ -122,7 +124,7 @@ lint-python: .venv/ready ## the same of Python, and the language and license hea
 	@$(VENV)/mypy $(PYTHON_TREES)
 	@$(VENV)/mypy python/tests/conftest.py
 	@$(VENV)/python project/check_language.py
-	@$(VENV)/python project/check_spdx.py
+	@! git grep -L '^\(#\|//\) SPDX-License-Identifier: Apache-2.0' -- $(LICENSED) | sed 's/$$/: add the license header/' | grep .
 
 lint-workflows: ## check the workflows of .github with actionlint; needs Go
 	@command -v go >/dev/null || { echo "make lint-workflows needs Go 1.26 or newer, and there is no go on the PATH" >&2; exit 1; }
