@@ -136,8 +136,10 @@ lines: ## print the versions of Spark that there is a build for, as a list in JS
 counts: ## print how many lines each part has, beside its limit
 	@$(PYTHON) project/count_lines.py
 
-check-newest-spark: ## fail if there is a minor version of Spark on PyPI without a build here
-	@$(PYTHON) project/check_newest_spark.py
+check-newest-spark: ## fail if the newest minor version of Spark on PyPI has no build here; prints all versions
+	@newest=$$($(PYTHON) -m pip index versions --ignore-requires-python pyspark | tee /dev/stderr | \
+	  sed -n 's/^pyspark (\([0-9]*[.][0-9]*\)[.].*/\1/p') && case " $(SPARK_LINES) " in *" $$newest "*) ;; \
+	  *) echo "project/SparkLine.scala has no line for Spark $${newest:-of unknown version}: see CONTRIBUTING.md" >&2; exit 1;; esac
 
 docs: | java python ## write the generated files: docs/configuration.md, docs/errors.md, options.json of the Python package
 	@$(SBT) log/generateDocs

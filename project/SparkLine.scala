@@ -62,7 +62,7 @@ final case class SparkLine(
 }
 
 object SparkLine {
-  // The Makefile, project/run_tests.py and project/check_newest_spark.py read this table: one line for each.
+  // The Makefile and project/spark_lines.py read this table: one line for each.
   val Default: SparkLine = SparkLine("4.2", "4.2.0", "2.13.18")
 
   val all: Seq[SparkLine] = Seq(

@@ -49,7 +49,7 @@ def build(root: Path) -> Path:
     """Build the checkout at `root`, and return the directory with what is published."""
     release = root / "target" / "release"
     shutil.rmtree(release, ignore_errors=True)
-    for line, _, _ in lines(root):
+    for line in lines(root):
         sbt = [str(root / "project" / "sbt"), "-Dsbt.supershell=false", f"-Dspark.line={line}"]
         step(f"Maven artifacts for Spark {line}", [*sbt, "jar", "published/publish"], root)
     step("Python package", [str(PACKAGING), "-m", "hatchling", "build", "-d", str(release)], root / "python")

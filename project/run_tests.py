@@ -33,7 +33,7 @@ MESSAGE_LIMIT = 300
 SLOWEST = 20
 DEFAULT_LINE = default_line()
 # By line, the Scala of its distribution.
-SCALA = {line.name: line.scala for line in lines()}
+SCALA = lines()
 # On Spark 3.5 there are neither readers of state nor snapshots in the log, on which most of the others are built.
 OF_3_5 = (
     *(f"queries/test_{of}" for of in ("kill", "deployment", "operators", "older_sparks", "speculation", "submit")),

@@ -3,24 +3,16 @@
 
 import re
 from pathlib import Path
-from typing import NamedTuple
 
 from sources import ROOT
 
 
-class Line(NamedTuple):
-    """A minor version of Spark such as `4.2`, its patch release, and the Scala such as `2.13` of its distribution."""
+def lines(root: Path = ROOT) -> dict[str, str]:
+    """Return the minor versions of Spark that the checkout at `root` has builds for, in the order of the table.
 
-    name: str
-    version: str
-    scala: str
-
-
-def lines(root: Path = ROOT) -> list[Line]:
-    """Return the lines that the checkout at `root` has builds for, in the order of the table."""
-    return [
-        Line(*found) for found in re.findall(r'SparkLine\(\s*"([0-9.]+)", "([0-9.]+)", "([0-9]+\.[0-9]+)', table(root))
-    ]
+    Each, such as `4.2`, has the Scala of its distribution, such as `2.13`.
+    """
+    return dict(re.findall(r'SparkLine\(\s*"([0-9.]+)", "[0-9.]+", "([0-9]+\.[0-9]+)', table(root)))
 
 
 def default_line(root: Path = ROOT) -> str:
