@@ -36,7 +36,6 @@ TABLE_WIDTH = 240
 
 
 def parser_of(name: str, benchmark: Benchmark) -> argparse.ArgumentParser:
-    """Return the options of a benchmark."""
     parser = argparse.ArgumentParser(prog=f"bench.py {name}", description=f"{benchmark.title}.")
     parser.add_argument("--quick", action="store_true", help="few batches: minutes")
     parser.add_argument("--only", "--part", action="append", metavar="TEXT", help="only cases whose name contains TEXT")

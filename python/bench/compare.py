@@ -76,8 +76,6 @@ class Contender:
 
 @dataclass
 class Measured:
-    """One cell's outcome."""
-
     cell: Cell
     contenders: dict[str, Contender]
 
@@ -107,7 +105,6 @@ class Measured:
         return value, found[int(RESAMPLINGS * 0.025)], found[int(RESAMPLINGS * 0.975) - 1]
 
     def rows(self) -> list[list[str]]:
-        """Make a row for each contender."""
         return [
             [
                 f"{self.cell.group}: {self.cell.workload}",
@@ -189,7 +186,6 @@ class Compare(Benchmark):
         Delays.options(parser)
 
     def cases(self, options: argparse.Namespace) -> list[Cell]:
-        """Return the cells, with the options applied."""
         versions = options.format_version or ([1] if options.quick else [])
         return with_formats(scaled(QUICK if options.quick else FULL, options.scale), versions)
 
@@ -212,7 +208,6 @@ class Compare(Benchmark):
 
 
 def described(delays: Delays, slots: int = SLOTS) -> str:
-    """Describe the storage in a sentence."""
     return (
         f"Storage: a request takes {delays.median_ms:g} ms in the median, {delays.p99_ms:g} ms at the 99th percentile, "
         f"{delays.tail_ratio:.1%} of all {delays.tail_ms:g} ms longer, and content is transferred at "

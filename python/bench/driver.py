@@ -60,7 +60,6 @@ def parts(quick: bool) -> list[Part]:
 
 
 def count(name: str) -> Callable[[Values], str]:
-    """Show a number."""
     return lambda figures: f"{figures[name]:,.0f}"
 
 
@@ -140,7 +139,6 @@ class Driver(Benchmark):
     memory = "2g"
 
     def cases(self, options: argparse.Namespace) -> list[Part]:
-        """Return the parts."""
         return parts(options.quick)
 
     def measure(self, case: Part, run: Measurement) -> None:
@@ -149,12 +147,10 @@ class Driver(Benchmark):
         run.process("", {"benchmark": "driver", "part": case.name, "loads": loads}, len(loads))
 
     def report(self, results: Sequence[Result]) -> Report:
-        """Make a table for each part."""
         return Report([table(result) for result in results])
 
 
 def table(result: Result) -> Figures:
-    """Make the table of a part."""
     columns = COLUMNS[result.name]
     rows = [[show(values) for _, show in columns] for values in result.processes[0][1]]
     return Figures(result.name, [name for name, _ in columns], LEGENDS[result.name], rows)

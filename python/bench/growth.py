@@ -108,7 +108,6 @@ class Curve:
 
     @property
     def batches(self) -> int:
-        """Return the number of batches."""
         return int(self.samples[-1]["batches"])
 
     def third(self, number: int) -> list[Sample]:
@@ -172,7 +171,6 @@ class Grown:
         return Grown(Case(**result.case), {name: Curve(lines) for name, lines in result.processes if len(lines) >= 6})
 
     def stored_rows(self) -> list[list[str]]:
-        """Make the rows of what is stored."""
         return [
             [
                 self.case.name,
@@ -201,7 +199,6 @@ class Grown:
         return {**background, "all of these": set().union(*background.values()), **each}
 
     def request_rows(self) -> list[list[str]]:
-        """Make the rows of requests."""
         return [
             [
                 self.case.name,
@@ -250,12 +247,10 @@ class Growth(Benchmark):
     command = "make bench-growth"
 
     def options(self, parser: argparse.ArgumentParser) -> None:
-        """Add the options of the cases."""
         parser.add_argument("--scale", type=float, default=1.0, help="multiply the number of batches by this")
         parser.add_argument("--period-ms", type=int, help="from the start of one batch to the next one's")
 
     def cases(self, options: argparse.Namespace) -> list[Case]:
-        """Return the cases, with the options applied."""
         return [
             replace(case, batches=round(case.batches * options.scale), period_ms=options.period_ms or case.period_ms)
             for case in (QUICK if options.quick else FULL)

@@ -159,13 +159,10 @@ class Case:
 
 
 class Inspect(Benchmark):
-    """The commands that look at a checkpoint."""
-
     title = "Inspection"
     command = "make bench-inspect"
 
     def cases(self, options: argparse.Namespace) -> list[Case]:
-        """Return all cases."""
         if options.quick:
             return [
                 Case("commands", 1, entries=10, stores=10),
@@ -202,13 +199,11 @@ class Inspect(Benchmark):
                 run.result.processes.append((f"dstl {' '.join(command)}", [{"seconds": took, "cpu": worked}]))
 
     def report(self, results: Sequence[Result]) -> Report:
-        """Make a table for each case."""
         tables = {"commands": command_table, "state": state_table, "lookups": lookup_table}
         return Report([tables[result.name](result) for result in results])
 
 
 def command_table(result: Result) -> Figures:
-    """Show the times of each command."""
     rows = []
     for command in dict.fromkeys(name for name, _ in result.processes):
         lines = [line for name, (line,) in result.processes if name == command]

@@ -52,14 +52,12 @@ class Delays:
 
     @classmethod
     def options(cls, parser: argparse.ArgumentParser) -> None:
-        """Add an option for each field."""
         for of in fields(cls):
             name, default = f"--{of.name.replace('_', '-')}", of.default
             parser.add_argument(name, type=type(default), default=default, help=f"of the storage's requests: {default}")
 
     @classmethod
     def of(cls, options: argparse.Namespace) -> Delays:
-        """Return the delays that the options say."""
         return cls(**{of.name: getattr(options, of.name) for of in fields(cls)})
 
     def none(self) -> Delays:

@@ -33,11 +33,9 @@ class RealTime(Benchmark):
     command = "make bench-realtime SPARK=4.3"
 
     def options(self, parser: argparse.ArgumentParser) -> None:
-        """Add the options of the storage's delays."""
         Delays.options(parser)
 
     def cases(self, options: argparse.Namespace) -> list[Cell]:
-        """Return the case."""
         return QUICK if options.quick else FULL
 
     def measure(self, case: Cell, run: Measurement) -> None:
@@ -51,12 +49,10 @@ class RealTime(Benchmark):
         )
 
     def report(self, results: Sequence[Result]) -> Report:
-        """Make the table."""
         return Report([Figures("Pauses", HEADER, LEGEND, [row for result in results for row in rows(result)])])
 
 
 def rows(result: Result) -> list[list[str]]:
-    """Make a row for each contender."""
     cell = Cell(**result.case)
     (_, lines), *_ = result.processes
     found = {name: [line["pause"] for line in lines if line["contender"] == name] for name in cell.contenders}

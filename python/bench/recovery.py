@@ -168,12 +168,10 @@ class Recoveries:
 
     @property
     def label(self) -> str:
-        """Return the contender's name in tables."""
         return STATELESS if self.name == EMPTY and self.case.kind == "lost-executor" else NAMES[self.name]
 
     @property
     def millis(self) -> list[int]:
-        """Return the times of the batch."""
         return [line["millis"] for lines in self.processes for line in lines if line["kind"] == "recovery"]
 
     @property
@@ -201,7 +199,6 @@ class Recoveries:
         return statistics.median(counts)
 
     def row(self) -> list[str]:
-        """Make the row of the table."""
         return [
             self.case.name,
             str(self.case.stores),
@@ -270,7 +267,6 @@ class Recovery(Benchmark):
         Delays.options(parser)
 
     def cases(self, options: argparse.Namespace) -> list[Case]:
-        """Return the cases, with the options applied."""
         wanted = {OURS, EMPTY, *options.contenders}
         return [
             replace(

@@ -50,14 +50,12 @@ def played(case: Case | HdfsCase, stock: bool) -> tuple[Outcome, int | None]:
 
 
 def on_s3(case: Case, work: Path, stock: bool) -> tuple[Outcome, int | None]:
-    """Run a case on S3."""
     with versitygw(work.parent / "server") as server, place_of(case, server, work) as place:
         outcome = play(case, place, stock)
         return outcome, len(place.wire.met()) if case.rules else None
 
 
 def on_an_hdfs(case: HdfsCase, work: Path, stock: bool) -> Outcome:
-    """Run a case on HDFS."""
     with hdfs(work.parent) as cluster:
         run = on_hdfs(work, cluster, stock_confs() if stock else log_confs())
         run.has_plain_snapshots = stock

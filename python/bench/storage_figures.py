@@ -141,5 +141,4 @@ def _values(run: Mapping[str, Any], what: str) -> list[float]:
 
 
 def shown(what: str, value: float) -> str:
-    """Return a number of the table."""
     return f"{value / MEBIBYTE if what in IN_BYTES else value:,.0f}"

@@ -66,7 +66,6 @@ BATCHES_A_MONTH = SECONDS_A_MONTH // 10
 
 
 def main() -> None:
-    """Measure each way to keep state."""
     wanted = [state for state in STATES if re.search(sys.argv[1] if len(sys.argv) > 1 else "", state)]
     found: dict[str, Any] = json.loads(REQUESTS.read_text(encoding="utf-8")) if REQUESTS.exists() else {}
     with tempfile.TemporaryDirectory(prefix="dstl-requests-") as directory:

@@ -81,7 +81,6 @@ class Listed:
 
 
 def crc_of(name: str, content: bytes) -> int:
-    """Return the checksum of a part."""
     encoded = name.encode()
     value: int = google_crc32c.value(len(encoded).to_bytes(4, "big") + encoded + content)
     return value
@@ -98,12 +97,10 @@ def number(value: int) -> bytes:
 
 
 def signed(value: int) -> bytes:
-    """Encode a signed number."""
     return number((value << 1 ^ value >> 63) & (2**64 - 1))
 
 
 def text(value: str) -> bytes:
-    """Encode a text."""
     return number(len(value.encode())) + value.encode()
 
 
@@ -121,7 +118,6 @@ def qualifier(value: str | None) -> bytes:
 
 
 def section(tag: int, content: bytes) -> bytes:
-    """Encode a section."""
     return number(tag) + number(len(content)) + content
 
 
