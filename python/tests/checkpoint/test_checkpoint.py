@@ -126,6 +126,24 @@ def test_the_summary_has_the_newest_claim_and_the_reads_of_a_restart(path: str) 
     assert summary.sizes["data file"].objects == 2
 
 
+def test_each_table_and_summary_of_an_open_checkpoint_has_the_batches_committed_since(
+    written: WrittenCheckpoint,
+) -> None:
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        reads: dict[str, Callable[[], int]] = {
+            "summary": lambda: checkpoint.summary().newest_batch,
+            "stores": lambda: max(checkpoint.stores().column("version").to_pylist()) - 1,
+            "versions": lambda: max(checkpoint.versions().column("version").to_pylist()) - 1,
+            "snapshots": lambda: checkpoint.snapshots().num_rows,
+        }
+        before = {name: read() for name, read in reads.items()}
+        assert [before[name] for name in ("summary", "stores", "versions")] == [6, 6, 6]
+        for batch, (name, read) in enumerate(reads.items(), 7):
+            written.batch(batch, snapshots=True)
+            written.offsets(batch + 1)
+            assert read() > before[name]
+
+
 def test_the_row_of_a_damaged_entry_has_the_damage_and_others_are_read(written: WrittenCheckpoint) -> None:
     entry = written.root / "commits/5"
     entry.write_bytes(entry.read_bytes()[:-1])

@@ -41,13 +41,13 @@ class CheckpointAccess:
         return self.storage.place.shown
 
     def survey(self) -> Survey:
-        """Return one survey of the checkpoint. The first call reads every commit entry, later calls read nothing."""
+        """Return the last survey of the checkpoint, for the parts of one operation. The first call makes it."""
         if self._survey is None:
             self._survey = look(self.storage, self.readers)
         return self._survey
 
     def look_again(self) -> Survey:
-        """Discard the survey, and make another."""
+        """Make a survey, which reads every commit entry: each operation begins with one, because the query may run."""
         self._survey = None
         return self.survey()
 

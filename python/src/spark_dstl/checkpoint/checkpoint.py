@@ -327,15 +327,15 @@ class Checkpoint(CheckpointAccess):
 
     def stores(self) -> pyarrow.Table:
         """Return a row for each store: its share of the log, its plain files, and what it is rebuilt from."""
-        return tables.table("stores", rows.stores(self.survey()))
+        return tables.table("stores", rows.stores(self.look_again()))
 
     def versions(self) -> pyarrow.Table:
         """Return a row for each state version: where it is, its size, and whether Spark retains it."""
-        return tables.table("versions", rows.of_versions(self.survey()))
+        return tables.table("versions", rows.of_versions(self.look_again()))
 
     def snapshots(self) -> pyarrow.Table:
         """Return a row for each snapshot of a store, in commit entries and in plain files."""
-        return tables.table("snapshots", rows.of_snapshots(self.survey()))
+        return tables.table("snapshots", rows.of_snapshots(self.look_again()))
 
     def claims(self) -> pyarrow.Table:
         """Return a row for each claim of an epoch: the run, its host and its start."""

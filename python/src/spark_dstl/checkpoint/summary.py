@@ -97,7 +97,7 @@ class Summary:
 
 def summarize(checkpoint: CheckpointAccess) -> Summary:
     """Summarize a checkpoint: read all commit entries and list all objects."""
-    survey = checkpoint.survey()
+    survey = checkpoint.look_again()
     newest = survey.entries[survey.newest] if survey.newest is not None else None
     claims = numbered(checkpoint.storage.objects("dstl/epochs"))
     claim = sparkfiles.claim(checkpoint.storage, max(claims)) if claims else None

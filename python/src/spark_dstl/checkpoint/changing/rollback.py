@@ -108,7 +108,6 @@ def apply_rollback(
     for done, name in enumerate(rollback.objects, start=1):
         deleted += checkpoint.storage.delete(name)
         checkpoint.progress("Deleting", done, len(rollback.objects))
-    checkpoint.look_again()
     above = [batch for batch in entries_of(checkpoint.storage) if batch > rollback.to]
     if above:
         raise QuerySeemsToRun(

@@ -166,7 +166,7 @@ def state_bytes(checkpoint: CheckpointAccess) -> int:
 
     All SST files in the directory of a store with a plain snapshot count, because only its zip names those that it has.
     """
-    survey = checkpoint.survey()
+    survey = checkpoint.look_again()
     found = rows.stores(survey)
     logged: int = sum((row["snapshot_bytes"] or 0) + row["replay_bytes"] for row in found)
     plain = {

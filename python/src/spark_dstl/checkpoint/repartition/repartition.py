@@ -83,7 +83,6 @@ def repartition(
     _put(checkpoint, f"offsets/{plan.batch + 1}", offsets)
     for name, content in plan.metadata.items():
         _put(checkpoint, name, content)
-    checkpoint.look_again()
     return replace(planned, stores=stores, is_applied=True)
 
 
