@@ -131,7 +131,7 @@ def test_each_table_and_summary_of_an_open_checkpoint_has_the_batches_committed_
 ) -> None:
     with spark_dstl.open(str(written.root)) as checkpoint:
         reads: dict[str, Callable[[], int]] = {
-            "summary": lambda: checkpoint.summary().newest_batch,
+            "summary": lambda: checkpoint.summary().newest_batch or 0,
             "stores": lambda: max(checkpoint.stores().column("version").to_pylist()) - 1,
             "versions": lambda: max(checkpoint.versions().column("version").to_pylist()) - 1,
             "snapshots": lambda: checkpoint.snapshots().num_rows,
