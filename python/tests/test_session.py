@@ -192,6 +192,8 @@ def test_a_session_in_place_of_a_builder_is_refused_with_the_function_that_takes
         "--master local --jars '/a b.jar' x",
         "--jars=/a.jar,/b.jar pyspark-shell",
         "--jars /spark-dstl.jar --jars=/a.jar pyspark-shell",
+        "--conf spark.jars=/a.jar pyspark-shell",
+        "--conf=spark.jars=/a.jar,/b.jar -c spark.jars=/b.jar pyspark-shell",
     ],
 )
 def test_a_list_of_jars_for_which_spark_ignores_the_setting_is_refused(
@@ -205,7 +207,9 @@ def test_a_list_of_jars_for_which_spark_ignores_the_setting_is_refused(
     assert options_of(builder) == {}
 
 
-@pytest.mark.parametrize("flag", ["--jars ", "--jars=", "--jars=/b.jar --jars "])
+@pytest.mark.parametrize(
+    "flag", ["--jars ", "--jars=", "--jars=/b.jar --jars ", "-c spark.jars=", "--conf spark.jars=/b.jar --jars "]
+)
 def test_a_list_of_jars_that_has_ours_is_left_to_spark(flag: str, jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", f"{flag}/a.jar,/elsewhere/{jar.name} pyspark-shell")
     assert options_of(configure(SparkSession.builder))["spark.jars"] == str(jar)

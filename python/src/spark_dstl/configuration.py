@@ -204,13 +204,17 @@ def _expect_refusals(*keys: str) -> None:
 def _with_jar(jars: str, jar: str) -> str:
     """Return the list `jars` with `jar` in it. Raises `JarNotLoaded` if Spark would ignore the list."""
     words = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
-    # Spark takes `--jars LIST` and `--jars=LIST`, and of several the last.
-    arguments = [part for word in words for part in (word.split("=", 1) if word.startswith("--jars=") else [word])]
-    preferred = [value for flag, value in pairwise(arguments) if flag == "--jars"]
+    # Spark takes `--jars LIST` and `--jars=LIST`, and of several the last; `--conf spark.jars=LIST` only without these.
+    arguments = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    preferred = [value for flag, value in pairwise(arguments) if flag == "--jars"] or [
+        value.removeprefix("spark.jars=")
+        for flag, value in pairwise(arguments)
+        if flag in ("--conf", "-c") and value.startswith("spark.jars=")
+    ]
     if preferred and Path(jar).name not in {PurePosixPath(entry).name for entry in preferred[-1].split(",")}:
         raise JarNotLoaded(
-            "PYSPARK_SUBMIT_ARGS has --jars, for which Spark ignores the setting spark.jars, and the jar of spark-dstl "
-            f"with it: add {jar} to that list, or set spark.jars on the builder instead"
+            "PYSPARK_SUBMIT_ARGS has --jars or --conf spark.jars, for which Spark ignores the jars that are set here, "
+            f"and the jar of spark-dstl with them: add {jar} to that list, or set spark.jars on the builder instead"
         )
     present = [entry.strip() for entry in jars.split(",") if entry.strip()]
     return ",".join(present if jar in present else [*present, jar])

@@ -127,13 +127,15 @@ def test_a_larger_table_is_refused(rows: int | None, size: int | None, why: str 
         ('{"command": "get", "keys": "1"}', "keys of get is of the type list"),
         ('{"command": "scan", "key": 1}', "scan has no field key"),
         ('{"command": "scan", "partition": "1"}', "partition of scan is of the type int"),
+        ('{"command": "scan", "partition": "' + "1" * 5000 + '"}', "partition of scan is of the type int"),
         ('{"command": "scan", "partition": true}', "partition of scan is of the type int"),
         ('{"command": "describe", "where": "' + "a" * MAX_BYTES + '"}', f"at most {MAX_BYTES} bytes"),
     ],
 )
 def test_another_request_is_refused_with_the_way_out(content: str, why: str) -> None:
-    with pytest.raises(InvalidRequest, match=why):
+    with pytest.raises(InvalidRequest, match=why) as error:
         parse(content.encode())
+    assert len(str(error.value)) < 1000
 
 
 def test_a_request_has_a_selection() -> None:

@@ -12,6 +12,8 @@ from spark_dstl.errors import InvalidRequest
 
 # A key and a condition fit.
 MAX_BYTES = 64 * 1024
+# Of a value, in an error.
+_SHOWN = 100
 _SELECTION = {"operator": int, "store": str, "column_family": str, "partition": int, "where": str}
 _FIELDS: dict[str, dict[str, Any]] = {
     "get": {"key": object, "keys": list, "operator": int, "store": str, "column_family": str},
@@ -64,7 +66,8 @@ def parse(ticket: bytes) -> Request:
             raise InvalidRequest(f"{command} has no field {name}. {_HELP}")
         # A bool is an int.
         if not isinstance(value, of) or (of is int and isinstance(value, bool)):
-            raise InvalidRequest(f"{name} of {command} is of the type {of.__name__}, and not {json.dumps(value)}")
+            shown = json.dumps(value)[:_SHOWN]
+            raise InvalidRequest(f"{name} of {command} is of the type {of.__name__}, and not {shown}")
     if command == "get" and ("key" in given) == ("keys" in given):
         raise InvalidRequest(f"get has a key, or else keys. {_HELP}")
     return Request(command, given)
