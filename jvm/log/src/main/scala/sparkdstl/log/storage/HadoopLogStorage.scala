@@ -15,13 +15,18 @@ import sparkdstl.log.error.{Causes, LogErrors}
  * The log's storage on any Hadoop file system. It bypasses a file system's checksum files, such as those of the local one,
  * because the log has its own checksums. `base` is the directory of batch deletions.
  */
-final class HadoopLogStorage private[storage] (fileSystem: FileSystem, publisher: ObjectPublisher, base: Path)
-    extends LogStorage {
+final class HadoopLogStorage private (
+    fileSystem: FileSystem,
+    publisher: ObjectPublisher,
+    base: Path,
+    isObjectStore: Boolean
+) extends LogStorage {
   import StorageOperation._
 
   private val deletion = new ObjectDeletion(fileSystem, base)
 
-  private val isObjectStore = HadoopLogStorage.publishesOnClose(fileSystem, base)
+  private[storage] def this(fileSystem: FileSystem, publisher: ObjectPublisher, base: Path) =
+    this(fileSystem, publisher, base, HadoopLogStorage.publishesOnClose(fileSystem, base))
 
   override def replacesAtomically: Boolean = publisher.replacesAtomically
   override def deletionPageSize: Int = deletion.pageSize
@@ -128,7 +133,7 @@ object HadoopLogStorage {
   /** The maximum array length on all JVMs. */
   private val LargestArray = Int.MaxValue - 16L
 
-  /** Storage on the file system of `base`, which need not exist. */
+  /** Storage on the file system of `base`, which need not exist; of several that a client mounts, on that of `base`. */
   def apply(configuration: Configuration, base: Path, mode: PublishMode = PublishMode.Auto): HadoopLogStorage = {
     val fileSystem = withoutChecksums(base.getFileSystem(configuration))
     val qualified = fileSystem.makeQualified(base)
@@ -136,7 +141,7 @@ object HadoopLogStorage {
     val publisher =
       if (publishesDirectly(fileSystem, qualified, mode)) new DirectPublisher(fileSystem)
       else new RenamePublisher(fileSystem, rename, () => UUID.randomUUID().toString)
-    new HadoopLogStorage(fileSystem, publisher, qualified)
+    new HadoopLogStorage(fileSystem, publisher, new Path(qualified, "/"), publishesOnClose(fileSystem, qualified))
   }
 
   /** A description for logs of how objects become visible on the file system of `base`. */

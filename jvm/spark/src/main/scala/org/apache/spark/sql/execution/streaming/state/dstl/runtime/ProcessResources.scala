@@ -150,7 +150,7 @@ private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable 
    */
   def store(path: Path, configuration: Configuration, options: LogOptions): ThreadedObjectStore = {
     val key = StoreKey.of(path, configuration, options.publish)
-    def storage = HadoopLogStorage(configuration, new Path(path, "/"), options.publish)
+    def storage = HadoopLogStorage(configuration, path, options.publish)
     val store = stores.compute(
       key,
       (_, known) =>
@@ -239,12 +239,16 @@ private object ProcessResources {
   /** Memory for uploads of snapshots: a few files at a time, because they run in the background. */
   private val SnapshotBudget = 32L * 1024 * 1024
 
-  /** @param settings of a file system that Hadoop does not share in the process; empty for one that it does */
+  /**
+   * @param settings       of a file system that Hadoop does not share in the process; empty for one that it does
+   * @param publishesOnClose distinguishes what a client mounts
+   */
   private final case class StoreKey(
       scheme: String,
       authority: String,
       publish: PublishMode,
-      settings: Map[String, String]
+      settings: Map[String, String],
+      publishesOnClose: Boolean
   ) {
 
     /** The file system that the process shares. */
@@ -257,7 +261,8 @@ private object ProcessResources {
       val uri = if (path.toUri.getScheme == null) FileSystem.getDefaultUri(configuration) else path.toUri
       val isShared = !configuration.getBoolean(s"fs.${uri.getScheme}.impl.disable.cache", false)
       val settings = if (isShared) Map.empty[String, String] else configuration.getPropsWithPrefix("fs.").asScala.toMap
-      StoreKey(uri.getScheme, uri.getAuthority, publish, settings)
+      val onClose = isShared && HadoopLogStorage.publishesOnClose(path.getFileSystem(configuration), path)
+      StoreKey(uri.getScheme, uri.getAuthority, publish, settings, onClose)
     }
   }
 
