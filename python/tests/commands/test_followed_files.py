@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The directory of `dstl follow --to`: where it continues, also after an interruption."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from click.testing import CliRunner
 
 from spark_dstl.checkpoint.following.changes import Position
+from spark_dstl.commands import main
+from spark_dstl.commands.console.options import Location
 from spark_dstl.commands.reading.follow import Files
 from spark_dstl.errors import DstlError
 
@@ -43,3 +47,24 @@ def test_a_cursor_of_another_program_is_named(tmp_path: Path, batch: str) -> Non
     cursor.write_text(f'{{"query": "a", "batch": {batch}, "entry": null}}')
     with pytest.raises(DstlError, match="is not a cursor of this command"):
         files(tmp_path).position()
+
+
+def test_the_first_start_writes_where_the_next_one_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches that are committed between two starts are not left out."""
+    begun: list[Position | None] = []
+
+    class Query:
+        """A query whose newest batch is 4 at the first start and 7 at the next; no start sees a later one."""
+
+        query, path = "a", "checkpoint"
+
+        def follow(self, after: Position | None, _selection: Any) -> Any:
+            begun.append(after)
+            newest = Position(4 if len(begun) == 1 else 7, "entry")
+            return nullcontext(SimpleNamespace(position=after or newest, changes=lambda _until, **_: iter(())))
+
+    monkeypatch.setattr(Location, "opened", lambda _: nullcontext(Query()))
+    for _ in range(2):
+        done = CliRunner().invoke(main, ["follow", "checkpoint", "--to", str(tmp_path / "to"), "--no-wait"])
+        assert done.exit_code == 0, done.output
+    assert begun == [None, Position(4, "entry")]

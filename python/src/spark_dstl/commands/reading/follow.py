@@ -34,8 +34,8 @@ A row for each change record, with its batch: update for a put value, append for
 delete. Key and value are rows of Spark's state stores.
 
 With --to each batch is a file in a directory, and cursor.json, written after it, has the last batch: the command goes
-on after it when it is started again, and each batch is there once. Without --to the rows are printed, from the batch
-after the newest on.
+on after it when it is started again, and each batch is there once. The first start without --from writes cursor.json
+with the newest batch. Without --to the rows are printed, from the batch after the newest on.
 
 It ends with exit code 1 if the query is rolled back below a batch that was followed, and names the batch to continue
 after; or if the query has deleted the next batch. The batches are pinned while the command runs.
@@ -76,6 +76,9 @@ def follow(
             if files:
                 if first is not None:
                     files.replace_after(followed.position)
+                elif after is None:
+                    # Batches that are committed before the command starts again come after it.
+                    files.begin_after(followed.position)
                 written = sum(1 for _ in map(files.write, batches))
                 click.echo(f"{written} batches written to {to}; the last is {followed.position.batch}.", err=True)
             else:
@@ -107,7 +110,7 @@ def _print(form: str, batches: Iterator[ChangedBatch], followed: Followed) -> No
 
 
 class Files:
-    """A directory with a file for each batch, and a cursor that is written after each."""
+    """A directory with a file for each batch, and a cursor that is written before the first and after each."""
 
     def __init__(self, directory: Path, form: str, checkpoint: Checkpoint) -> None:
         self._directory = directory
@@ -122,6 +125,10 @@ class Files:
             number, _, ending = path.name.partition(".")
             if ending == self._form and number.isdecimal() and int(number) > position.batch:
                 path.unlink()
+
+    def begin_after(self, position: Position) -> None:
+        """Write the first cursor, before any batch: a start that ends without one has it too."""
+        self._write_cursor(position)
 
     def write(self, batch: ChangedBatch) -> None:
         """Write the file of a batch, then the cursor. A file without a cursor is written again."""
