@@ -32,6 +32,15 @@ def test_a_start_from_a_batch_leaves_the_cursor_before_it(tmp_path: Path, positi
     assert left == list(range(position.batch + 1))
 
 
+def test_a_start_from_a_batch_replaces_files_of_every_format_and_no_others(tmp_path: Path) -> None:
+    replaced = [f"0000000005.{ending}" for ending in ("arrow", "csv", "jsonl", "parquet")]
+    kept = ["0000000004.parquet", "0000000005.txt", "2026.csv", "cursor.json"]
+    for name in [*replaced, *kept[:-1]]:
+        (tmp_path / name).touch()
+    files(tmp_path).replace_after(Position(4, "entry"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)
+
+
 def test_the_files_of_another_query_stay(tmp_path: Path) -> None:
     files(tmp_path).replace_after(Position(0, "entry"))
     (tmp_path / "0000000001.jsonl").touch()

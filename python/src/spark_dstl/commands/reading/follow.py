@@ -18,7 +18,7 @@ from spark_dstl.checkpoint.following.follow import Followed
 from spark_dstl.checkpoint.java.state import Selection
 from spark_dstl.checkpoint.locate import PURPOSE
 from spark_dstl.commands.console.options import NUMBER, Location, located
-from spark_dstl.commands.console.printing import print_rows, write_rows
+from spark_dstl.commands.console.printing import FORMATS, print_rows, write_rows
 from spark_dstl.commands.reading.state import HELP, selecting
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import DstlError
@@ -123,7 +123,9 @@ class Files:
         self._write_cursor(position)
         for path in self._directory.iterdir():
             number, _, ending = path.name.partition(".")
-            if ending == self._form and number.isdecimal() and int(number) > position.batch:
+            # Also of another format, which would show the batch twice.
+            is_batch = ending in FORMATS and number.isdecimal() and path.name == _file_of(int(number), ending)
+            if is_batch and int(number) > position.batch:
                 path.unlink()
 
     def begin_after(self, position: Position) -> None:
@@ -133,7 +135,7 @@ class Files:
     def write(self, batch: ChangedBatch) -> None:
         """Write the file of a batch, then the cursor. A file without a cursor is written again."""
         table = needed("pyarrow", PURPOSE).Table.from_batches([batch.rows()])
-        with self._replacing(f"{batch.batch:010d}.{self._form}") as path, path.open("wb") as file:
+        with self._replacing(_file_of(batch.batch, self._form)) as path, path.open("wb") as file:
             write_rows(self._form, table, file)
         self._write_cursor(Position(batch.batch, batch.entry))
 
@@ -169,3 +171,7 @@ class Files:
         path = self._directory / f".{name}.tmp"
         yield path
         path.replace(self._directory / name)
+
+
+def _file_of(batch: int, form: str) -> str:
+    return f"{batch:010d}.{form}"
