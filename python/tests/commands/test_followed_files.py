@@ -2,6 +2,8 @@
 """The directory of `dstl follow --to`: where it continues, also after an interruption."""
 
 from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,15 +12,16 @@ import pytest
 from click.testing import CliRunner
 
 from spark_dstl.checkpoint.following.changes import Position
+from spark_dstl.checkpoint.java.state import Selection
 from spark_dstl.commands import main
 from spark_dstl.commands.console.options import Location
 from spark_dstl.commands.reading.follow import Files
 from spark_dstl.errors import DstlError
 
 
-def files(directory: Path, query: str = "a") -> Files:
+def files(directory: Path, query: str = "a", form: str = "jsonl", selection: Selection | None = None) -> Files:
     checkpoint: Any = SimpleNamespace(query=query, path="checkpoint")
-    return Files(directory, "jsonl", cast("Any", checkpoint))
+    return Files(directory, form, selection or Selection(), cast("Any", checkpoint))
 
 
 @pytest.mark.parametrize("position", [Position(3, "entry"), Position(3, None), Position(-1, None)])
@@ -54,6 +57,50 @@ def test_a_cursor_of_another_program_is_named(tmp_path: Path, batch: str) -> Non
     files(tmp_path).replace_after(Position(0, "entry"))
     (cursor,) = (path for path in tmp_path.iterdir() if path.suffix != ".jsonl")
     cursor.write_text(f'{{"query": "a", "batch": {batch}, "entry": null}}')
+    with pytest.raises(DstlError, match="is not a cursor of this command"):
+        files(tmp_path).position()
+
+
+def test_a_start_with_another_format_or_selection_is_refused_by_name(tmp_path: Path) -> None:
+    selected = Selection(operator=0, where="key = 1")
+    files(tmp_path, selection=selected).replace_after(Position(4, "entry"))
+    assert files(tmp_path, selection=selected).position() == Position(4, "entry")
+    others = {
+        "--format jsonl, and this command has --format csv": files(tmp_path, form="csv", selection=selected),
+        "--where 'key = 1', and this command has --where 'key = 2'": files(
+            tmp_path, selection=replace(selected, where="key = 2")
+        ),
+        "--operator 0, and this command has no --operator": files(tmp_path, selection=replace(selected, operator=None)),
+        "no --column-family, and this command has --column-family ''": files(
+            tmp_path, selection=replace(selected, column_family="")
+        ),
+    }
+    for named, other in others.items():
+        with pytest.raises(DstlError) as raised:
+            other.position()
+        assert str(raised.value) == (
+            f"{tmp_path / 'cursor.json'} is of a command with {named}: repeat the options of the directory, name "
+            "another directory, or replace its files with --from"
+        )
+
+
+def test_a_start_from_a_batch_may_have_another_format_and_selection(tmp_path: Path) -> None:
+    files(tmp_path).replace_after(Position(4, "entry"))
+    other = partial(files, tmp_path, form="csv", selection=Selection(partition=1))
+    other().replace_after(Position(2, "entry"))
+    assert other().position() == Position(2, "entry")
+    with pytest.raises(DstlError, match="has --format jsonl"):
+        files(tmp_path).position()
+
+
+def test_a_cursor_without_options_is_continued_with_any(tmp_path: Path) -> None:
+    (tmp_path / "cursor.json").write_text('{"query": "a", "batch": 4, "entry": "entry"}')
+    assert files(tmp_path, form="csv", selection=Selection(partition=1)).position() == Position(4, "entry")
+
+
+@pytest.mark.parametrize("options", ["1", "[]", "null", '{"where": {}}'])
+def test_a_cursor_with_invalid_options_is_named(tmp_path: Path, options: str) -> None:
+    (tmp_path / "cursor.json").write_text(f'{{"query": "a", "batch": 4, "entry": null, "options": {options}}}')
     with pytest.raises(DstlError, match="is not a cursor of this command"):
         files(tmp_path).position()
 

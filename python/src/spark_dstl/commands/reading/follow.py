@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -69,7 +70,7 @@ def follow(
         raise click.UsageError(f"--until {until} is before --from {first}")
     with at.opened() as checkpoint:
         # A file is for programs.
-        files = Files(to, "jsonl" if form == "table" else form, checkpoint) if to is not None else None
+        files = Files(to, "jsonl" if form == "table" else form, selection, checkpoint) if to is not None else None
         after = first - 1 if first is not None else files.position() if files else None
         with checkpoint.follow(after, selection) as followed:
             batches = followed.changes(until, waits=not no_wait)
@@ -112,14 +113,16 @@ def _print(form: str, batches: Iterator[ChangedBatch], followed: Followed) -> No
 class Files:
     """A directory with a file for each batch, and a cursor that is written before the first and after each."""
 
-    def __init__(self, directory: Path, form: str, checkpoint: Checkpoint) -> None:
+    def __init__(self, directory: Path, form: str, selection: Selection, checkpoint: Checkpoint) -> None:
         self._directory = directory
         self._form = form
+        selected = {name.replace("_", "-"): value for name, value in asdict(selection).items() if value is not None}
+        self._options = {"format": form, **selected}
         self._checkpoint = checkpoint
 
     def replace_after(self, position: Position) -> None:
         """Delete the files of batches after a position, which a follower has: an interruption leaves its cursor."""
-        self.position()
+        self._cursor()
         self._write_cursor(position)
         for path in self._directory.iterdir():
             number, _, ending = path.name.partition(".")
@@ -141,19 +144,34 @@ class Files:
 
     def _write_cursor(self, position: Position) -> None:
         with self._replacing(_CURSOR) as path:
-            content = {"query": self._checkpoint.query, **asdict(position)}
+            content = {"query": self._checkpoint.query, **asdict(position), "options": self._options}
             path.write_text(json.dumps(content) + "\n", encoding="utf-8")
 
     def position(self) -> Position | None:
         """Return the batch of the cursor, after which to continue; None without a cursor."""
+        position, options = self._cursor()
+        # A cursor of an earlier version has no options: it may be of any.
+        for name in sorted({*options, *self._options}) if options else ():
+            if options.get(name) != self._options.get(name):
+                raise DstlError(
+                    f"{self._directory / _CURSOR} is of a command with {_option(name, options)}, and this command has "
+                    f"{_option(name, self._options)}: repeat the options of the directory, name another directory, or "
+                    "replace its files with --from"
+                )
+        return position
+
+    def _cursor(self) -> tuple[Position | None, dict[str, Any]]:
+        """Return what the cursor has for this query: its position, and the format and selection of the files."""
         self._directory.mkdir(parents=True, exist_ok=True)
         path = self._directory / _CURSOR
         if not path.exists():
-            return None
+            return None, {}
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
-            query, entry = content["query"], content["entry"]
+            query, entry, options = content["query"], content["entry"], content.get("options", {})
             position = Position(int(content["batch"]), None if entry is None else str(entry))
+            if not isinstance(options, dict) or not all(isinstance(value, str | int) for value in options.values()):
+                raise ValueError(f"its options are {options}")
         except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise DstlError(
                 f"{path} is not a cursor of this command: {error}. Name another directory, or delete it and use --from"
@@ -163,7 +181,7 @@ class Files:
                 f"{path} is of query {query}, and {self._checkpoint.path} of query {self._checkpoint.query}: name "
                 "another directory"
             )
-        return position
+        return position, options
 
     @contextmanager
     def _replacing(self, name: str) -> Iterator[Path]:
@@ -175,3 +193,7 @@ class Files:
 
 def _file_of(batch: int, form: str) -> str:
     return f"{batch:010d}.{form}"
+
+
+def _option(name: str, options: Mapping[str, Any]) -> str:
+    return f"--{name} {shlex.quote(str(options[name]))}" if name in options else f"no --{name}"
