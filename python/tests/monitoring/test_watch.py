@@ -10,7 +10,7 @@ import sys
 import termios
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime, timezone
 from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -101,6 +101,46 @@ def test_a_file_of_progress_is_followed_batch_by_batch(tmp_path: Path) -> None:
             source.poll()
     write(file, 7)
     assert batches() == [7]
+    source.close()
+
+
+def test_a_rotated_file_is_followed_from_its_last_line_to_the_first_of_the_next(tmp_path: Path) -> None:
+    file = tmp_path / "progress.jsonl"
+    write(file, 0)
+    with closing(ProgressFile(file)) as source:
+
+        def batches() -> list[int | None]:
+            return [sample.figures["batch"] for sample in source.poll()]
+
+        assert batches() == [0]
+        with file.open("a", encoding="utf-8") as end:
+            end.write(json.dumps(progress(1)) + "\n")
+        file.rename(tmp_path / "progress.jsonl.1")
+        assert batches() == [1]
+        assert batches() == []
+        # Longer than the one before.
+        write(file, 2, 3, 4)
+        assert batches() == [2, 3, 4]
+        file.unlink()
+        write(file, 5, 6, 7, 8)
+        assert batches() == [5, 6, 7, 8]
+        with file.open("a", encoding="utf-8") as end:
+            end.write("{\n")
+        with pytest.raises(InvalidProgress, match="line 5:"):
+            source.poll()
+
+
+def test_a_file_may_be_missing_for_long_once_it_was_read(tmp_path: Path) -> None:
+    """A query with a long trigger creates it again with its next batch."""
+    file = tmp_path / "progress.jsonl"
+    write(file, 0)
+    with closing(ProgressFile(file)) as source:
+        rounds = polled(source, 2, lambda _: None, once=False)
+        assert [sample.figures["batch"] for sample in next(rounds)] == [0]
+        file.rename(tmp_path / "progress.jsonl.1")
+        assert [next(rounds) for _ in range(10)] == [[]] * 10
+        write(file, 1)
+        assert [sample.figures["batch"] for sample in next(rounds)] == [1]
 
 
 def test_a_sample_of_a_driver_sums_over_operations() -> None:
@@ -149,7 +189,8 @@ def test_a_password_in_an_address_is_refused_and_not_repeated(host: str) -> None
 def test_a_pipe_gets_a_line_for_each_batch_and_once_the_newest_of_each_query(tmp_path: Path) -> None:
     file = tmp_path / "progress.jsonl"
     write(file, 0, 1)
-    first = next(polled(ProgressFile(file), 1, lambda _: None, once=False))
+    with closing(ProgressFile(file)) as source:
+        first = next(polled(source, 1, lambda _: None, once=False))
     assert [sample.figures["batch"] for sample in first] == [0, 1]
     (line,) = dstl("--once", file).output.splitlines()
     assert line.split()[:3] == ["2026-01-02T03:04:05Z", "clicks", "batch=1"]

@@ -55,15 +55,15 @@ def watch(place: str, output: str, interval: float, once: bool) -> None:
     spark_dstl.MetricsListener(progress_file=...) writes it. A UI has the figures of the driver's process, over all its
     queries, and needs no setting of Spark.
     """
-    source = source_of(place)
     show = _as_json if output == "json" else _as_line
     try:
-        if output == "text" and not once and sys.stdout.isatty():
-            with keyboard() as wait:
-                _live(polled(source, interval, wait or sleep, once), "q: leave" if wait else "Ctrl-C: leave")
-        else:
-            for sample in chain.from_iterable(polled(source, interval, sleep, once)):
-                click.echo(show(sample))
+        with source_of(place) as source:
+            if output == "text" and not once and sys.stdout.isatty():
+                with keyboard() as wait:
+                    _live(polled(source, interval, wait or sleep, once), "q: leave" if wait else "Ctrl-C: leave")
+            else:
+                for sample in chain.from_iterable(polled(source, interval, sleep, once)):
+                    click.echo(show(sample))
     except (KeyboardInterrupt, Left):
         return
     except BrokenPipeError:

@@ -3,13 +3,15 @@
 
 import dataclasses
 import json
+import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import urlopen
@@ -49,34 +51,69 @@ class Source(Protocol):
 class ProgressFile:
     """A file with a line of JSON for each batch, the newest at the end, as `MetricsListener` writes it.
 
-    It may grow, or be replaced by a shorter one, between two polls.
+    Between two polls it may grow, be cut, or be rotated: the file that was open is read to its end, then the new one
+    from its beginning. `path` is the file's; `close` closes it.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        # Open between polls: a renamed file has lines to read, and its inode is not that of a new file.
+        self._file: BinaryIO | None = None
         self._read_bytes = 0
         self._read_lines = 0
 
     def poll(self) -> list[Sample]:
-        """Return a sample for each new line.
+        """Return a sample for each new line; none while a file that was read before is missing.
 
         Raises `NotWatchable` if the file cannot be read, and `InvalidProgress` with the number of an invalid line.
         """
-        samples = []
+        samples: list[Sample] = []
         try:
-            with self._path.open("rb") as file:
-                if file.seek(0, 2) < self._read_bytes:
-                    self._read_bytes = self._read_lines = 0
-                file.seek(self._read_bytes)
-                for offset, lines, batch in progress_lines(file, self._path, self._read_lines):
-                    self._read_bytes, self._read_lines = offset, lines
-                    samples.append(sample_of(batch))
+            # Looked at before the old file is read: nothing is written to that one after its rename.
+            is_new = self._is_new()
+            samples = self._unread()
+            if is_new:
+                self._open()
+                samples += self._unread()
         except FileNotFoundError as error:
-            raise NotWatchable(
-                f"there is no file {self._path}; a driver's UI is named by its address, such as http://localhost:4040"
-            ) from error
+            if self._file is None:
+                raise NotWatchable(
+                    f"there is no file {self._path}; a driver's UI is named by its address, such as "
+                    "http://localhost:4040"
+                ) from error
         except OSError as error:
             raise NotWatchable(f"{self._path}: {error.strerror or error}") from error
+        return samples
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+
+    def _is_new(self) -> bool:
+        """Return whether the path is that of another file than the open one."""
+        if self._file is None:
+            return True
+        try:
+            return not os.path.samestat(self._path.stat(), os.fstat(self._file.fileno()))
+        except FileNotFoundError:
+            # A rotation renames the file, and the query's next batch creates it again.
+            return False
+
+    def _open(self) -> None:
+        file = self._path.open("rb")
+        self.close()
+        self._file, self._read_bytes, self._read_lines = file, 0, 0
+
+    def _unread(self) -> list[Sample]:
+        file, samples = self._file, []
+        if file is not None:
+            if file.seek(0, 2) < self._read_bytes:
+                self._read_bytes = self._read_lines = 0
+            file.seek(self._read_bytes)
+            for offset, lines, batch in progress_lines(file, self._path, self._read_lines):
+                self._read_bytes, self._read_lines = offset, lines
+                samples.append(sample_of(batch))
         return samples
 
 
@@ -130,9 +167,11 @@ class MetricsServlet:
             raise NotWatchable(f"{self._address}: not an answer of Spark's metrics servlet") from error
 
 
-def source_of(place: str) -> Source:
-    """Return the source at an address or a path."""
-    return MetricsServlet(place) if "://" in place else ProgressFile(Path(place))
+def source_of(place: str) -> AbstractContextManager[Source]:
+    """Return the source at an address or a path, `place`; its context closes it."""
+    if "://" in place:
+        return nullcontext(MetricsServlet(place))
+    return closing(ProgressFile(Path(place)))
 
 
 def sample_of(batch: QueryMetrics) -> Sample:
