@@ -14,6 +14,7 @@ import spark_dstl
 from spark_dstl import QuerySeemsToRun
 from spark_dstl.checkpoint.changing import rollback
 from spark_dstl.checkpoint.repartition import repartition as module
+from spark_dstl.checkpoint.repartition.entries import is_lock
 from spark_dstl.checkpoint.sparkfiles import OURS, PARTITIONS, PROVIDER
 from spark_dstl.checkpoint.verification import verify
 from spark_dstl.checkpoint.verification.findings import Verification
@@ -183,6 +184,21 @@ def test_a_refusal_of_what_the_first_request_has_created_is_success(
     monkeypatch.setattr(WrittenStores, "meanwhile", lambda _self, content: content)
     assert apply(logged).is_applied
     assert f'"{PARTITIONS}":"3"' in (logged.root / "offsets/3").read_text()
+
+
+def test_a_lock_that_is_deleted_meanwhile_is_found_before_the_commit_entry(
+    logged: Repartitioned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def roll_back(stores: WrittenStores) -> tuple[dict[int, list[list[str]]], list[Any]]:
+        assert is_lock((stores._root / "offsets/3").read_bytes())
+        (stores._root / "offsets/3").unlink()
+        return {}, [0]
+
+    logged.plain_entry(MOVED - 1)
+    monkeypatch.setattr(WrittenStores, "write", roll_back)
+    with pytest.raises(QuerySeemsToRun, match=r"offsets/3 .*, which locks it, was deleted"):
+        apply(logged)
+    assert not (logged.root / "commits/3").exists()
 
 
 def test_batches_that_begin_or_end_meanwhile_are_found_before_the_commit_entry(

@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.format import names
-from spark_dstl.checkpoint.sparkfiles import json_object
+from spark_dstl.checkpoint.locate import locate
+from spark_dstl.checkpoint.repartition.entries import is_lock
+from spark_dstl.checkpoint.sparkfiles import MAX_OFFSETS, json_object, query_id
 from spark_dstl.checkpoint.storage import AT_ONCE, Storage, StoredObject, at_once
 from spark_dstl.checkpoint.survey import Survey
-from spark_dstl.errors import DstlError
+from spark_dstl.errors import CheckpointNotFound, DstlError
 
 _MAX_OWNER = 64 * 1024
 
@@ -62,6 +65,12 @@ def find_leftovers(checkpoint: CheckpointAccess) -> Leftovers:
                 f"commits/{batch} cannot be read, so it is unknown what it names and what is a leftover: "
                 f"{entry.error}. Restore it, or roll back to a batch before it"
             )
+    begun = max(survey.offsets, default=-1)
+    if is_lock(checkpoint.storage.read(f"offsets/{begun}", MAX_OFFSETS)):
+        raise DstlError(
+            f"{checkpoint.storage.shown(f'offsets/{begun}')} is the lock of a change of the partitions, whose new "
+            "snapshots no entry names yet: let it end or repeat it, or go back with dstl rollback"
+        )
     base = checkpoint.base(survey.base)
     listed = base.objects("data", recursive=True)
     found = list(among(survey, checkpoint.storage, base, listed))
@@ -101,12 +110,29 @@ def _check_owner(checkpoint: CheckpointAccess, base: Storage) -> None:
     """Raise unless the base path belongs to this query: inside its checkpoint, or marked with its id."""
     if base.place.is_inside(checkpoint.storage.place):
         return
-    owner = (json_object(base.read("owner.json", _MAX_OWNER)) or {}).get("query")
+    mark = json_object(base.read("owner.json", _MAX_OWNER)) or {}
+    owner, marked = mark.get("query"), mark.get("checkpoint")
     if owner != checkpoint.query:
         raise DstlError(
             f"{base.place.shown} is not marked as the base path of query {checkpoint.query}: owner.json there names "
             f"{owner or 'none'}. What is left over there may be another query's, and is not deleted"
         )
+    if isinstance(marked, str) and _is_copied(checkpoint, marked):
+        raise DstlError(
+            f"{base.place.shown} is marked as the base path of the checkpoint {marked}, of which {checkpoint.path} is "
+            "a copy: that one needs files that no entry here names, and nothing is deleted. Look for leftovers there, "
+            "or delete that one"
+        )
+
+
+def _is_copied(checkpoint: CheckpointAccess, marked: str) -> bool:
+    """Whether the checkpoint `marked` by a base path is another of the same query, as a start of the query asks."""
+    place, here = locate(marked, checkpoint.storage_options), checkpoint.storage.place
+    if place.is_inside(here) and here.is_inside(place):
+        return False
+    with suppress(CheckpointNotFound):
+        return query_id(Storage(place)) == checkpoint.query
+    return False
 
 
 def delete_leftovers(

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.convert.stores import NamedStores, refuse_old_spark
-from spark_dstl.checkpoint.repartition.entries import commit_of, lock_of, offsets_of
+from spark_dstl.checkpoint.repartition.entries import commit_of, is_lock, lock_of, offsets_of
 from spark_dstl.checkpoint.repartition.plan import Plan, find_plan, state_bytes
 from spark_dstl.checkpoint.repartition.stores import StoreRepartition
+from spark_dstl.checkpoint.sparkfiles import MAX_OFFSETS
 from spark_dstl.errors import CannotRepartition, QuerySeemsToRun
 
 if TYPE_CHECKING:
@@ -89,6 +90,11 @@ def repartition(
 def _refuse_if_changed(checkpoint: CheckpointAccess, plan: Plan) -> None:
     activity.refuse_if_changed(checkpoint, plan.batch)
     begun = checkpoint.storage.look(f"offsets/{plan.batch + 1}")
+    if plan.needs_lock and not is_lock(checkpoint.storage.read(f"offsets/{plan.batch + 1}", MAX_OFFSETS)):
+        raise QuerySeemsToRun(
+            f"offsets/{plan.batch + 1} of {checkpoint.path}, which locks it, was deleted or written anew meanwhile, "
+            "for example by dstl rollback. Begin again"
+        )
     if begun is not None and not plan.needs_lock:
         raise QuerySeemsToRun(
             f"{begun.name} of {checkpoint.path} was written meanwhile: a query runs on it. Stop it, and begin again"
