@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -14,6 +15,8 @@ from written_checkpoint import RUN, Held, Listed, Written, WrittenCheckpoint, af
 import spark_dstl
 from spark_dstl import CannotRollBack, DstlError, QuerySeemsToRun
 from spark_dstl.checkpoint.changing import activity, leftovers, rollback
+from spark_dstl.checkpoint.repartition.entries import lock_of
+from spark_dstl.checkpoint.sparkfiles import HDFS_BACKED
 from spark_dstl.checkpoint.verification import verify
 from spark_dstl.commands import console, main
 from spark_dstl.errors import PinTooLate
@@ -335,6 +338,46 @@ def test_gc_deletes_nothing_in_a_base_path_without_the_mark_of_the_query(
             leftovers.find_leftovers(checkpoint)
         (tmp_path / "owner.json").write_text(json.dumps({"query": checkpoint.query, "checkpoint": "x"}))
         assert len(leftovers.find_leftovers(checkpoint).objects) == 5
+
+
+def test_gc_of_a_copy_deletes_nothing_that_the_original_needs(written: WrittenCheckpoint, tmp_path: Path) -> None:
+    left_behind(written)
+    (written.root / "dstl/data").rename(tmp_path / "data")
+    written.entry(6, written.changes(6), base=f"file:{tmp_path}")
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        mark = json.dumps({"query": checkpoint.query, "checkpoint": f"file:{written.root}"})
+    (tmp_path / "owner.json").write_text(mark)
+    copy = aged(Path(shutil.copytree(written.root, tmp_path / "copy")))
+    before = names(tmp_path)
+    result = dstl("gc", str(copy), "--apply", "--stopped")
+    assert result.exit_code == 1
+    assert f"of the checkpoint file:{written.root}, of which {copy} is a copy" in result.output
+    assert names(tmp_path) == before
+    # Without the original it is a checkpoint that has moved.
+    shutil.rmtree(written.root)
+    assert "5 of 5 objects" in dstl("gc", str(copy), "--apply", "--stopped").output
+
+
+def test_gc_deletes_nothing_while_a_change_of_the_partitions_holds_its_lock(written: WrittenCheckpoint) -> None:
+    left_behind(written)
+    begun = max(int(path.name) for path in (written.root / "offsets").iterdir() if path.name.isdecimal())
+    (written.root / f"offsets/{begun + 1}").write_bytes(lock_of(str(written.root), begun))
+    before = names(aged(written.root))
+    result = dstl("gc", str(written.root), "--apply", "--stopped")
+    assert result.exit_code == 1
+    assert f"offsets/{begun + 1} is the lock of a change of the partitions" in result.output
+    assert names(written.root) == before
+
+
+def test_a_checkpoint_of_another_provider_is_not_rolled_back(written: WrittenCheckpoint) -> None:
+    for entry in (written.root / "offsets").iterdir():
+        entry.write_text(entry.read_text().replace("x.DstlStateStoreProvider", HDFS_BACKED))
+    before = names(aged(written.root))
+    result = dstl("rollback", str(written.root), "--to", "3", "--apply", "--stopped")
+    assert result.exit_code == 1
+    assert "Convert the checkpoint first: dstl convert" in result.output
+    assert names(written.root) == before
+    assert f"files of {HDFS_BACKED} are not checked" in dstl("verify", str(written.root)).output
 
 
 def test_rollback_and_gc_work_on_s3(written: WrittenCheckpoint, s3: Callable[[Path], str]) -> None:

@@ -93,8 +93,13 @@ class Survey:
     base: str | None = None
     partitions: int | None = None
     """The number of partitions of the newest batch; None if it is not noted."""
-    is_ours: bool = False
-    """Whether the newest batch names this project's provider."""
+    provider: str | None = None
+    """The class of the state store provider that the newest batch names."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the provider is this project's."""
+        return self.provider == sparkfiles.OURS
 
     @property
     def newest(self) -> int | None:
@@ -168,7 +173,7 @@ def look(storage: Storage, readers: Readers) -> Survey:
     _note_fences(survey, storage, readers)
     pinned = sparkfiles.offsets(storage, max(survey.retained, default=-1))
     survey.partitions = sparkfiles.partitions_in(pinned)
-    survey.is_ours = sparkfiles.settings_in(pinned).get(sparkfiles.PROVIDER) == sparkfiles.OURS
+    survey.provider = sparkfiles.settings_in(pinned).get(sparkfiles.PROVIDER)
     survey.committed_since = max(entries_of(storage), default=None)
     plain_upto = _plain_upto(survey)
     for stored in storage.objects("state", recursive=True):

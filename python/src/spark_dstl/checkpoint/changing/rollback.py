@@ -25,6 +25,7 @@ from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.format.names import number
 from spark_dstl.checkpoint.pins import pins_of
+from spark_dstl.checkpoint.sparkfiles import HDFS_BACKED
 from spark_dstl.checkpoint.survey import Survey, entries_of
 from spark_dstl.checkpoint.verification.verify import rollback_obstacle, verify
 from spark_dstl.errors import CannotRollBack, QuerySeemsToRun
@@ -54,6 +55,11 @@ def plan_rollback(
     survey = checkpoint.survey()
     if survey.newest is None:
         raise CannotRollBack(f"{checkpoint.path} has no committed batch")
+    if survey.provider == HDFS_BACKED:
+        raise CannotRollBack(
+            f"{checkpoint.path} has its state with {HDFS_BACKED}, whose files are not known here: snapshots of later "
+            "batches would stay, and become the state. Convert the checkpoint first: dstl convert"
+        )
     why = rollback_obstacle(survey, to, {**found.held_above, **found.lost})
     if why is not None:
         rather = (

@@ -76,6 +76,8 @@ def look_once(checkpoint: CheckpointAccess, deep: bool, batch: int | None = None
     look = Look(survey, storage, base, checkpoint.readers, deep, links)
     # Listed after the entries, which name only files that exist.
     listed = base.objects("data", recursive=True)
+    if survey.provider == sparkfiles.HDFS_BACKED:
+        look.note("state", f"files of {sparkfiles.HDFS_BACKED} are not checked: only RocksDB's and the log's are")
     objects.check_entries(look)
     missing = objects.check_data_files(look, {one.name: one for one in listed})
     unstartable, named, partitions = content.check_offsets(look)
