@@ -97,7 +97,8 @@ class Turns:
     def __init__(self, *steps: Callable[[], object]) -> None:
         self._steps = iter(steps)
 
-    def wait(self, _seconds: float) -> bool:
+    def wait(self, seconds: float) -> bool:
+        self.seconds = seconds
         step = next(self._steps, None)
         if step is not None:
             step()
@@ -105,6 +106,20 @@ class Turns:
 
     def is_set(self) -> bool:
         return False
+
+
+def test_a_long_pin_is_renewed_before_its_query_ends_it(
+    written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (
+        spark_dstl.open(str(written.root)) as checkpoint,
+        checkpoint.pin(1, timedelta(days=4)) as held,
+        monkeypatch.context() as patch,
+    ):
+        turns = Turns()
+        patch.setattr(held, "_ended", turns)
+        held._keep_renewing()
+        assert turns.seconds <= 600
 
 
 def test_a_reader_whose_pin_another_has_ended_reports_it_once_and_renews_the_next_one(

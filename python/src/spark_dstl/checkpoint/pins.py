@@ -194,7 +194,8 @@ class HeldPin:
         )
 
     def _keep_renewing(self) -> None:
-        while not self._ended.wait(self._pin.lasts.total_seconds() / 3):
+        # The query ends a pin after its own limit, however long it was asked for.
+        while not self._ended.wait(min(self._pin.lasts, RENEWED).total_seconds() / 3):
             if self._is_gone:
                 continue
             try:
