@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from verified import HEADER, data, dstl, entry, flip, purge, ten_batches, verified
-from written_checkpoint import RUN, SST, Written, WrittenCheckpoint
+from written_checkpoint import CHECKSUM, RUN, SST, Written, WrittenCheckpoint, aged
 
 import spark_dstl
 from spark_dstl.checkpoint.storage import TooLarge
@@ -77,6 +77,17 @@ def test_a_flipped_byte_in_the_body_of_an_entry_that_a_restart_reads_is_found(
     output = dstl("verify", str(written.root)).output
     assert f"DAMAGED. The newest batch without damage in what was read is {batch - 1}, of 9." in output
     assert "intact" not in output.lower()
+
+
+def test_damaged_checksums_of_a_changelog_lose_its_batch_because_spark_reads_them_first(tmp_path: Path) -> None:
+    written = WrittenCheckpoint(tmp_path / "q").begin()
+    for batch in range(3):
+        checksums = [Written(0, of, batch + 1, b'{"algorithm":"CRC32C"}' * 2, kind=CHECKSUM) for of in range(2)]
+        written.entry(batch, [*written.changes(batch), *checksums])
+    aged(written.root)
+    assert verified(written.root).newest_undamaged == 2
+    flip(entry(written.root, 2), entry(written.root, 2).read_bytes().index(b"CRC32C"))
+    assert verified(written.root).newest_undamaged == 1
 
 
 def test_damage_below_the_snapshots_of_a_restart_is_found_with_deep_alone(written: WrittenCheckpoint) -> None:
@@ -291,6 +302,19 @@ def test_the_entries_of_a_file_source_that_a_start_reads_must_exist(
     written.offsets(10, source=f'{{"logOffset":{latest}}}')
     found = verified(written.root)
     assert [one.object for one in found.damages] == ([] if missing is None else [str(written.root / missing)])
+
+
+def test_a_log_of_files_beyond_the_limit_is_not_read_and_no_damage(
+    written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_dstl.checkpoint.verification.metadata._MOST_BYTES", 5000)
+    file = '{"path":"file:///in","timestamp":0,"batchId":0}'
+    (written.root / "sources/0/9.compact").write_text("v1\n" + "\n".join([file] * 200))
+    written.offsets(10, source='{"logOffset":9}')
+    found = verified(written.root)
+    assert (found.damages, found.lost) == ([], {})
+    (note,) = (one for one in found.notes if one.object.endswith("9.compact"))
+    assert "more than the 5000 that it may have" in note.what
 
 
 def test_a_source_that_a_query_uses_twice_has_two_lines_of_offsets_and_one_directory(

@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.format import names
+from spark_dstl.checkpoint.storage import TooLarge
 from spark_dstl.checkpoint.verification.findings import Look
 
 _MOST_BYTES = 64 * 1024 * 1024
@@ -125,8 +126,19 @@ def _check_source(look: Look, source: int, entries: dict[int, str], is_file_sour
                 name = f"sources/{source}/{before + 1}" + (f" to {after - 1}" if after > before + 2 else "")
                 look.damage(name, "it is missing: there are later ones, and a start reads all of them")
                 obstacle = _needed(name)
-    for number, content in look.readers.each(lambda number: look.storage.read(read[number], _MOST_BYTES), read):
+
+    def content_of(number: int) -> bytes | Exception | None:
+        try:
+            return look.storage.read(read[number], _MOST_BYTES)
+        except TooLarge as error:
+            # Spark's log of files never forgets one.
+            return error
+
+    for number, content in look.readers.each(content_of, read):
         name = read[number]
+        if isinstance(content, Exception):
+            look.note(name, f"it was not read: {content}")
+            continue
         batches = range(0 if name.endswith(_COMPACT) else number, number + 1)
         if content is not None and not (_is_file_source_entry(content, batches) if is_file_source else content):
             look.damage(name, _OTHER if content else "it is empty", 0)

@@ -75,8 +75,8 @@ def plan(survey: Survey, batch: int, rebuilt: dict[Store, Rebuilt]) -> Plan:
 
 
 def bad_changelogs(look: Look) -> Bad:
-    """Return the changelogs in the log that cannot be used."""
-    return {(key[1], key[2]): why for key, why in look.unusable.items() if key[3] == CHANGELOG}
+    """Return the changelogs in the log that cannot be used: Spark reads the checksums of one before it."""
+    return {(key[1], key[2]): why for key, why in look.unusable.items() if key[3] in (CHANGELOG, CHECKSUM)}
 
 
 def broken_links(survey: Survey) -> dict[int, str]:
