@@ -166,12 +166,3 @@ private[tools] object SentRows {
     Option(one.getMessage).filter(_.contains(' ')).getOrElse(s"$one")
   }.distinct.mkString(": ")
 }
-
-/**
- * The result of the conversion of a store.
- *
- * @param rows    the number of its rows
- * @param isSame  whether the rows that were written are those that were read
- * @param failure the error's text, or null
- */
-private[sql] final class ConvertedStore(val rows: Long, val isSame: Boolean, val failure: String)

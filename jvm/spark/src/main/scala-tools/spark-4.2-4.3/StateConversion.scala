@@ -61,3 +61,12 @@ private object StateConversion {
       ". A store of this provider is held in memory as a whole: give the Java process more with --memory"
     else ""
 }
+
+/**
+ * The result of the conversion of a store.
+ *
+ * @param rows    the number of its rows
+ * @param isSame  whether the rows that were written are those that were read
+ * @param failure the error's text, or null
+ */
+private[sql] final class ConvertedStore(val rows: Long, val isSame: Boolean, val failure: String)
