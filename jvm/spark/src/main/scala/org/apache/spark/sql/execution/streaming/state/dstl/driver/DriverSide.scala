@@ -264,12 +264,8 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
   }
 
   /** Waits a bounded time for the runs before on this checkpoint, and for their requests. */
-  private def awaitQuiet(root: Path): Unit = {
-    val quiet = Promise[Unit]()
-    quiet.completeWith(runs.whenQuiet(root.toString)): Unit
-    resources.runtime.timer.schedule(PredecessorMillis)(() => quiet.trySuccess(()): Unit): Unit
-    resources.waiting.on(quiet.future)
-  }
+  private def awaitQuiet(root: Path): Unit =
+    resources.waiting.on(resources.runtime.within(PredecessorMillis, runs.whenQuiet(root.toString))(()))
 
   /** The id in `<checkpoint>/metadata`, which Spark writes before a query's first batch and never changes. */
   private def queryIdIn(checkpoint: Checkpoint): Option[UUID] = {
