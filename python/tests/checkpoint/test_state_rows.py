@@ -8,14 +8,31 @@ from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from spark_dstl.checkpoint.java.state import StateReader
+from spark_dstl.errors import JvmFailed
+
+
+def without_a_process() -> Any:
+    reader: Any = StateReader.__new__(StateReader)
+    reader._gateway = SimpleNamespace(is_running=True)
+    return reader
+
+
+def connected(port: int, sends: bytes) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", port))
+    connection.sendall(sends)
+    return connection
+
+
+def sender(*, has_ended: bool) -> Any:
+    return SimpleNamespace(isEnded=lambda: has_ended, failure=lambda: None)
 
 
 def test_the_connection_ends_with_its_reader_although_rows_are_left_and_kept() -> None:
     """The process holds a lock while it sends."""
-    reader: Any = StateReader.__new__(StateReader)
-    reader._gateway = SimpleNamespace(is_running=True)
+    reader = without_a_process()
     batch = pa.RecordBatch.from_pylist([{"n": n} for n in range(10_000)])
     ended = Event()
 
@@ -27,10 +44,9 @@ def test_the_connection_ends_with_its_reader_although_rows_are_left_and_kept() -
         ended.set()
 
     def send(port: int, token: str) -> Any:
-        connection = socket.create_connection(("127.0.0.1", port))
-        connection.sendall(token.encode())
+        connection = connected(port, token.encode())
         Thread(target=send_endlessly, args=(connection,), daemon=True).start()
-        return SimpleNamespace(isEnded=lambda: False, failure=lambda: None)
+        return sender(has_ended=False)
 
     with ExitStack() as until_read:
         rows = reader.rows(send, until_read)
@@ -38,3 +54,34 @@ def test_the_connection_ends_with_its_reader_although_rows_are_left_and_kept() -
     assert first == batch
     assert ended.wait(20)
     del rows
+
+
+def test_rows_come_although_others_connect_before_the_process() -> None:
+    batch = pa.RecordBatch.from_pylist([{"n": 1}])
+    others = ExitStack()
+
+    def send(port: int, token: str) -> Any:
+        for sends in (b"", token[:9].encode(), b"GET / HTTP/1.1\r\n\r\n", b"0" * 9999):
+            others.enter_context(connected(port, sends))
+        connected(port, b"").close()
+        with (
+            connected(port, token.encode()) as connection,
+            connection.makefile("wb") as file,
+            pa.ipc.new_stream(file, batch.schema) as stream,
+        ):
+            stream.write_batch(batch)
+        return sender(has_ended=True)
+
+    with others:
+        assert without_a_process().rows(send, ExitStack()).read_all().to_batches() == [batch]
+
+
+def test_a_process_that_ends_without_rows_is_an_error_although_others_connect() -> None:
+    others = ExitStack()
+
+    def send(port: int, _token: str) -> Any:
+        others.enter_context(connected(port, b""))
+        return sender(has_ended=True)
+
+    with others, pytest.raises(JvmFailed, match="the process that reads state sent nothing"):
+        without_a_process().rows(send, ExitStack())

@@ -7,6 +7,7 @@ The Java process sends rows as an Arrow stream to a loopback port, and this proc
 from __future__ import annotations
 
 import secrets
+import selectors
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -166,12 +167,8 @@ class StateReader:
         token = secrets.token_hex(32)
         with socket.create_server(("127.0.0.1", 0)) as listener:
             sent = send(listener.getsockname()[1], token)
-            # The file keeps the connection open.
-            with self._accepted(listener, sent) as connection:
-                source = connection.makefile("rb", buffering=1024 * 1024)
+            source = self._connected(listener, token.encode(), sent)
         try:
-            if not secrets.compare_digest(source.read(len(token)), token.encode()):
-                raise JvmFailed("another process than the one that reads state sent rows; they were not used")
             stream = arrow.ipc.open_stream(source)
         except BaseException as error:
             source.close()
@@ -181,18 +178,31 @@ class StateReader:
         batches = self._batches(stream, sent, source, until_read)
         return arrow.RecordBatchReader.from_batches(stream.schema, batches)
 
-    def _accepted(self, listener: socket.socket, sent: Any) -> socket.socket:
-        listener.settimeout(_LOOK_SECONDS)
-        while True:
-            try:
-                connection, _ = listener.accept()
-            except TimeoutError:
-                if sent.isEnded() or not self._gateway.is_running:
+    def _connected(self, listener: socket.socket, token: bytes, sent: Any) -> Any:
+        """Return what the process sends behind the token, and close the connections of others, such as port scanners.
+
+        A silent one of them delays nothing: all are read at the same time.
+        """
+        # The returned file keeps its connection open.
+        with ExitStack() as connections, selectors.DefaultSelector() as readable:
+            readable.register(listener, selectors.EVENT_READ)
+            while True:
+                found = readable.select(_LOOK_SECONDS)
+                if not found and (sent.isEnded() or not self._gateway.is_running):
                     self._raise_failure(sent, None)
-                    raise JvmFailed("the process that reads state sent nothing") from None
-                continue
-            connection.settimeout(None)
-            return connection
+                    raise JvmFailed("the process that reads state sent nothing")
+                for key, _ in found:
+                    if key.fileobj is listener:
+                        accepted = connections.enter_context(listener.accept()[0])
+                        readable.register(accepted, selectors.EVENT_READ, bytearray())
+                        continue
+                    connection: Any = key.fileobj
+                    is_open = _receive(connection, key.data, len(token))
+                    if secrets.compare_digest(key.data, token):
+                        return connection.makefile("rb", buffering=1024 * 1024)
+                    if not is_open or len(key.data) == len(token):
+                        readable.unregister(connection)
+                        connection.close()
 
     def _batches(self, stream: Any, sent: Any, source: Any, until_read: ExitStack) -> Iterator[Any]:
         try:
@@ -212,3 +222,13 @@ class StateReader:
         failure = sent.failure()
         if failure is not None:
             raise UnreadableState(f"{self._checkpoint.path}: {failure}") from cause
+
+
+def _receive(connection: socket.socket, received: bytearray, most: int) -> bool:
+    """Append what has come to `received`, of `most` bytes in all; return whether more can come."""
+    try:
+        part = connection.recv(most - len(received))
+    except OSError:
+        return False
+    received += part
+    return bool(part)
