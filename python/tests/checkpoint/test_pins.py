@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -169,6 +170,15 @@ def test_a_moved_pin_is_the_newer_one_also_if_the_older_cannot_be_ended(
             with pytest.raises(UnreadableStorage):
                 held.move(2)
         assert held.batch == 2
+
+
+def test_an_abandoned_pin_is_ended_by_its_own_thread(written: WrittenCheckpoint) -> None:
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        checkpoint.pin(1, timedelta(seconds=1)).abandon()
+        deadline = time.monotonic() + 20
+        while names(written):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
 
 
 def test_without_permission_reads_go_without_a_pin(written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch) -> None:

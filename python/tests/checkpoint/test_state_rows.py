@@ -1,15 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows that the Java process sends, without that process."""
 
+import gc
 import socket
+import time
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from datetime import timedelta
+from pathlib import Path
 from threading import Event, Thread
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from written_checkpoint import WrittenCheckpoint
 
+import spark_dstl
+from spark_dstl.checkpoint import pins
+from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.java.state import StateReader
 from spark_dstl.errors import JvmFailed
 
@@ -30,30 +39,112 @@ def sender(*, has_ended: bool) -> Any:
     return SimpleNamespace(isEnded=lambda: has_ended, failure=lambda: None)
 
 
-def test_the_connection_ends_with_its_reader_although_rows_are_left_and_kept() -> None:
-    """The process holds a lock while it sends."""
-    reader = without_a_process()
-    batch = pa.RecordBatch.from_pylist([{"n": n} for n in range(10_000)])
-    ended = Event()
+BATCH = pa.RecordBatch.from_pylist([{"n": n} for n in range(10_000)])
 
-    def send_endlessly(connection: socket.socket) -> None:
-        with suppress(OSError), connection, connection.makefile("wb") as file:
-            stream = pa.ipc.new_stream(file, batch.schema)
-            while True:
-                stream.write_batch(batch)
-        ended.set()
 
-    def send(port: int, token: str) -> Any:
-        connection = connected(port, token.encode())
-        Thread(target=send_endlessly, args=(connection,), daemon=True).start()
+class Sender:
+    """Sends the batch, once or endlessly, as the process does."""
+
+    def __init__(self, *, endlessly: bool) -> None:
+        self._endlessly = endlessly
+        self.ended = Event()
+
+    def __call__(self, port: int, token: str) -> Any:
+        Thread(target=self._send, args=(connected(port, token.encode()),), daemon=True).start()
         return sender(has_ended=False)
 
+    def _send(self, connection: socket.socket) -> None:
+        with (
+            suppress(OSError),
+            connection,
+            connection.makefile("wb") as file,
+            pa.ipc.new_stream(file, BATCH.schema) as stream,
+        ):
+            stream.write_batch(BATCH)
+            while self._endlessly:
+                stream.write_batch(BATCH)
+        self.ended.set()
+
+
+class ReaderWithoutAProcess(StateReader):
+    """Reads rows of `sender`."""
+
+    def __init__(self, checkpoint: CheckpointAccess, sender: Sender) -> None:
+        self._sender = sender
+        gateway: Any = SimpleNamespace(is_running=True)
+        super().__init__(checkpoint, gateway)
+
+    def tool(self, _name: str, *_others: Any) -> Any:
+        return SimpleNamespace(state=lambda _batch, _selection, port, token: self._sender(port, token))
+
+    def batch(self, number: int, *_: Any) -> Any:
+        return number
+
+    def selection(self, *_: Any) -> Any:
+        return None
+
+
+def pins_in(written: WrittenCheckpoint) -> list[Path]:
+    return list((written.root / "dstl/epochs").glob("*.pin"))
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_the_connection_ends_with_its_reader_although_rows_are_left_and_kept() -> None:
+    """The process holds a lock while it sends."""
+    sender = Sender(endlessly=True)
     with ExitStack() as until_read:
-        rows = reader.rows(send, until_read)
+        rows = without_a_process().rows(sender, until_read)
         first = rows.read_next_batch()
-    assert first == batch
-    assert ended.wait(20)
+    assert first == BATCH
+    assert sender.ended.wait(20)
     del rows
+
+
+def test_a_finished_read_leaves_nothing_in_memory(written: WrittenCheckpoint) -> None:
+    def stacks() -> int:
+        gc.collect()
+        return sum(isinstance(one, ExitStack) for one in gc.get_objects())
+
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        reader = ReaderWithoutAProcess(checkpoint, Sender(endlessly=False))
+        before = stacks()
+        for _ in range(3):
+            assert reader.read("state", [2], None).read_all().to_batches() == [BATCH]
+            assert not pins_in(written)
+        assert stacks() == before
+
+
+@pytest.mark.parametrize("batches", [0, 1])
+def test_a_dropped_read_ends_its_connection_and_its_pin(
+    written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch, batches: int
+) -> None:
+    monkeypatch.setattr(pins, "RENEWED", timedelta(seconds=1))
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        sender = Sender(endlessly=True)
+        rows = ReaderWithoutAProcess(checkpoint, sender).read("state", [2], None)
+        for _ in range(batches):
+            rows.read_next_batch()
+        assert pins_in(written)
+        del rows
+        wait_until(sender.ended.is_set)
+        wait_until(lambda: not pins_in(written))
+
+
+def test_the_end_of_the_reader_ends_the_pins_of_all_its_reads(written: WrittenCheckpoint) -> None:
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        sender = Sender(endlessly=True)
+        reader = ReaderWithoutAProcess(checkpoint, sender)
+        kept = [reader.read("state", [batch], None) for batch in (1, 2)]
+        assert len(pins_in(written)) == len(kept)
+        reader.close()
+        assert not pins_in(written)
+        assert sender.ended.wait(20)
 
 
 def test_rows_come_although_others_connect_before_the_process() -> None:

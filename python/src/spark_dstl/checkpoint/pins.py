@@ -134,6 +134,7 @@ class HeldPin:
         self._ended = threading.Event()
         # Whether it was noticed that another has ended the present pin.
         self._is_gone = False
+        self._is_abandoned = False
         self._pin = create_pin(checkpoint, batch, lasts)
         threading.Thread(target=self._keep_renewing, name="dstl-pin", daemon=True).start()
 
@@ -155,6 +156,10 @@ class HeldPin:
                 self._ended.set()
                 with suppress(UnreadableStorage):
                     end_pin(self._checkpoint, self._pin.name)
+
+    def abandon(self) -> None:
+        """Have the pin ended instead of renewed next time. Takes no lock and makes no request, as a finalizer must."""
+        self._is_abandoned = True
 
     def __enter__(self) -> HeldPin:
         return self
@@ -196,6 +201,9 @@ class HeldPin:
     def _keep_renewing(self) -> None:
         # The query ends a pin after its own limit, however long it was asked for.
         while not self._ended.wait(min(self._pin.lasts, RENEWED).total_seconds() / 3):
+            if self._is_abandoned:
+                self.end()
+                return
             if self._is_gone:
                 continue
             try:

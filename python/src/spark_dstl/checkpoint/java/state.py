@@ -9,16 +9,17 @@ from __future__ import annotations
 import secrets
 import selectors
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import finalize
 
 from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.java.gateway import PURPOSE, Gateway, unconverted
 from spark_dstl.checkpoint.locate import hadoop_path, hadoop_settings
-from spark_dstl.checkpoint.pins import pinned_if_possible, pinned_offsets
+from spark_dstl.checkpoint.pins import pin_if_possible, pinned_offsets
 from spark_dstl.checkpoint.reading import read_entry
 from spark_dstl.checkpoint.survey import no_entry
 from spark_dstl.dependencies import needed
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 _BASE_PATH = "spark.sql.streaming.stateStore.dstl.basePath"
 _LOOK_SECONDS = 0.5
+# The largest number of an operator or a partition: an Integer of Java.
+MOST = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -58,30 +61,46 @@ class StateReader:
         settings = {**given, **hadoop_settings(checkpoint.storage_options)}
         self._place = (hadoop_path(checkpoint.path), settings)
         self._tools = self.tool("StateTools")
-        self._pins = ExitStack()
+        # Those whose rows are not all read: each has its connection and its pin.
+        self._open: set[ExitStack] = set()
 
     def read(self, what: str, batches: Sequence[int], wanted: Selection | None) -> pyarrow.RecordBatchReader:
         """Return the rows of `what`, a method of `StateTools`, of one batch or of two."""
-        # Ended when all rows are read, or with the checkpoint: not by the collector of garbage, which may run anywhere.
-        pinned = self._pins.enter_context(ExitStack())
-        pinned.enter_context(pinned_if_possible(self._checkpoint, min(batches)))
+        pin = pin_if_possible(self._checkpoint, min(batches))
+        until_read = ExitStack()
+        self._open.add(until_read)
+        until_read.callback(self._open.discard, until_read)
+        if pin is not None:
+            until_read.callback(pin.end)
+
+        def abandon() -> None:
+            self._open.discard(until_read)
+            if pin is not None:
+                pin.abandon()
+
         try:
-            return self._read(what, batches, wanted, pinned)
+            return self._read(what, batches, wanted, until_read, abandon)
         except BaseException:
-            pinned.close()
+            until_read.close()
             raise
 
     def close(self) -> None:
-        """End the pins of rows that were not read to their end."""
-        self._pins.close()
+        """End the reads whose rows were not read to their end, and their pins."""
+        for until_read in list(self._open):
+            until_read.close()
 
     def _read(
-        self, what: str, batches: Sequence[int], wanted: Selection | None, until_read: ExitStack
+        self,
+        what: str,
+        batches: Sequence[int],
+        wanted: Selection | None,
+        until_read: ExitStack,
+        abandon: Callable[[], object],
     ) -> pyarrow.RecordBatchReader:
         self._refuse_moved(what, batches)
         arguments = [self.batch(one) for one in batches]
         arguments.append(self.selection(wanted))
-        return self.rows(lambda port, token: getattr(self._tools, what)(*arguments, port, token), until_read)
+        return self.rows(lambda port, token: getattr(self._tools, what)(*arguments, port, token), until_read, abandon)
 
     def _refuse_moved(self, what: str, batches: Sequence[int]) -> None:
         """Raise `UnreadableState` where rows moved between partitions, and nothing else about them changed."""
@@ -129,8 +148,19 @@ class StateReader:
             raise JvmFailed(f"the process that reads state ended too early: {self._gateway.last_words()}") from error
 
     def selection(self, wanted: Selection | None) -> Any:
-        """Return a selection for the process."""
+        """Return a selection for the process. Raises `UnreadableState` for what its types cannot hold."""
         chosen = wanted or Selection()
+        for name, value in vars(chosen).items():
+            if isinstance(value, int) and not 0 <= value <= MOST:
+                raise UnreadableState(
+                    f"{self._checkpoint.path}: {name} {value} is not in the state: numbers of operators and partitions "
+                    "begin with 0, and `dstl inspect` shows them"
+                )
+            if isinstance(value, str) and not _is_unicode(value):
+                raise UnreadableState(
+                    f"{self._checkpoint.path}: {name} {value!r} is not valid text: it has half of a surrogate pair, "
+                    "which UTF-8 cannot encode. Write the whole character"
+                )
         return self._gateway.tool("StateSelection")(
             chosen.operator, chosen.store, chosen.column_family, chosen.partition, chosen.where
         )
@@ -158,10 +188,13 @@ class StateReader:
                 batch.note(operator, ids)
         return batch
 
-    def rows(self, send: Any, until_read: ExitStack) -> pyarrow.RecordBatchReader:
+    def rows(
+        self, send: Any, until_read: ExitStack, abandon: Callable[[], object] = lambda: None
+    ) -> pyarrow.RecordBatchReader:
         """Return the rows that `send`, given a port and a token, lets the process send.
 
-        `until_read` is closed when all are read. If its owner closes it before, the process stops sending.
+        `until_read` is closed when all are read. The process stops sending if its owner closes it before, or if the
+        rows are dropped; then the collector of garbage calls `abandon`, perhaps in a thread that holds locks.
         """
         arrow = needed("pyarrow", PURPOSE)
         token = secrets.token_hex(32)
@@ -176,6 +209,9 @@ class StateReader:
             raise
         until_read.callback(source.close)
         batches = self._batches(stream, sent, source, until_read)
+        # A generator that has not begun runs no `finally`.
+        for dropped in (source.close, abandon):
+            finalize(batches, dropped).atexit = False
         return arrow.RecordBatchReader.from_batches(stream.schema, batches)
 
     def _connected(self, listener: socket.socket, token: bytes, sent: Any) -> Any:
@@ -222,6 +258,14 @@ class StateReader:
         failure = sent.failure()
         if failure is not None:
             raise UnreadableState(f"{self._checkpoint.path}: {failure}") from cause
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _receive(connection: socket.socket, received: bytearray, most: int) -> bool:
