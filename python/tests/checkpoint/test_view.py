@@ -129,6 +129,11 @@ def test_a_larger_table_is_refused(rows: int | None, size: int | None, why: str 
         ('{"command": "scan", "partition": "1"}', "partition of scan is of the type int"),
         ('{"command": "scan", "partition": "' + "1" * 5000 + '"}', "partition of scan is of the type int"),
         ('{"command": "scan", "partition": true}', "partition of scan is of the type int"),
+        ('{"command": "scan", "partition": -1}', "partition of scan is from 0 to 2147483647, and not -1"),
+        ('{"command": "get", "key": 1, "operator": 2147483648}', "operator of get is from 0 to 2147483647, and not 2"),
+        ('{"command": "scan", "where": "\\ud800"}', "an object in JSON: .*surrogates not allowed"),
+        ('{"command": "get", "key": {"page": "\\ud800"}}', "an object in JSON: .*surrogates not allowed"),
+        ('{"command": "scan", "\\ud800": 1}', "an object in JSON: .*surrogates not allowed"),
         ('{"command": "describe", "where": "' + "a" * MAX_BYTES + '"}', f"at most {MAX_BYTES} bytes"),
     ],
 )
@@ -136,6 +141,14 @@ def test_another_request_is_refused_with_the_way_out(content: str, why: str) -> 
     with pytest.raises(InvalidRequest, match=why) as error:
         parse(content.encode())
     assert len(str(error.value)) < 1000
+
+
+def test_a_read_of_changes_may_begin_before_the_first_batch() -> None:
+    assert parse(b'{"command": "changes", "after": -1}').get("after") == -1
+
+
+def test_a_paired_surrogate_in_a_request_is_a_character() -> None:
+    assert parse(b'{"command": "get", "key": "\\ud83d\\ude00"}').keys == ["\N{GRINNING FACE}"]
 
 
 def test_a_request_has_a_selection() -> None:

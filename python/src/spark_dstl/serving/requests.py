@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from spark_dstl.checkpoint.java.state import Selection
+from spark_dstl.checkpoint.java.state import MOST, Selection
 from spark_dstl.errors import InvalidRequest
 
 # A key and a condition fit.
@@ -15,6 +15,7 @@ MAX_BYTES = 64 * 1024
 # Of a value, in an error.
 _SHOWN = 100
 _SELECTION = {"operator": int, "store": str, "column_family": str, "partition": int, "where": str}
+_NUMBERS = {"operator", "partition"}
 _FIELDS: dict[str, dict[str, Any]] = {
     "get": {"key": object, "keys": list, "operator": int, "store": str, "column_family": str},
     "scan": _SELECTION,
@@ -53,6 +54,8 @@ def parse(ticket: bytes) -> Request:
         raise InvalidRequest(f"a request has at most {MAX_BYTES} bytes, and this one {len(ticket)}")
     try:
         content = json.loads(ticket)
+        # It may escape half of a surrogate pair, which Java and Arrow refuse.
+        json.dumps(content, ensure_ascii=False).encode()
     except (RecursionError, ValueError) as error:
         raise InvalidRequest(f"a request is an object in JSON: {error}. {_HELP}") from error
     command = content.get("command") if isinstance(content, dict) else None
@@ -68,6 +71,8 @@ def parse(ticket: bytes) -> Request:
         if not isinstance(value, of) or (of is int and isinstance(value, bool)):
             shown = json.dumps(value)[:_SHOWN]
             raise InvalidRequest(f"{name} of {command} is of the type {of.__name__}, and not {shown}")
+        if name in _NUMBERS and not 0 <= value <= MOST:
+            raise InvalidRequest(f"{name} of {command} is from 0 to {MOST}, and not {json.dumps(value)[:_SHOWN]}")
     if command == "get" and ("key" in given) == ("keys" in given):
         raise InvalidRequest(f"get has a key, or else keys. {_HELP}")
     return Request(command, given)

@@ -154,7 +154,7 @@ class StateReader:
             if isinstance(value, int) and not 0 <= value <= MOST:
                 raise UnreadableState(
                     f"{self._checkpoint.path}: {name} {value} is not in the state: numbers of operators and partitions "
-                    "begin with 0, and `dstl inspect` shows them"
+                    "begin with 0, and `dstl ls PATH operators` shows them"
                 )
             if isinstance(value, str) and not _is_unicode(value):
                 raise UnreadableState(
