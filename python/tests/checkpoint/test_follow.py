@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -231,6 +232,41 @@ def test_a_copy_that_could_not_be_changed_is_loaded_again(checkpoint: spark_dstl
     reader.fails = False
     assert [one.batch for one in followed.batches(waits=False)] == [2, 3]
     assert reader.copied == ["load 1", "load 2", "apply 3"]
+    followed.close()
+
+
+def test_a_copy_is_read_while_a_batch_is_applied(
+    checkpoint: spark_dstl.Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The Java process decides what a read waits for: a key for its store alone."""
+    followed, reader = following(checkpoint, 1, copies=True)
+    copy = followed.local_copy()
+    read = []
+
+    def applies(_what: str) -> None:
+        read.append(readers.submit(followed.local_copy).result(5))
+
+    with ThreadPoolExecutor(1) as readers:
+        monkeypatch.setattr(reader, "_copy", applies)
+        list(followed.batches(waits=False))
+    assert read == [copy, copy]
+    followed.close()
+
+
+def test_after_an_interrupt_in_the_middle_of_a_batch_the_copy_is_loaded_again(
+    checkpoint: spark_dstl.Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    followed, reader = following(checkpoint, 1, copies=True)
+
+    def interrupts(_what: str) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(reader, "_copy", interrupts)
+        with pytest.raises(KeyboardInterrupt):
+            list(followed.batches(waits=False))
+    followed.local_copy()
+    assert reader.copied == ["load 1", "load 1"]
     followed.close()
 
 

@@ -58,11 +58,13 @@ class LocalCopy:
         self.run = run
 
     def apply(self, entry: Any, batch: int, committed_at: datetime | None) -> None:
-        """Apply the changes of the next batch. After an error the copy is not loaded."""
-        run, self.run = self.run, None
-        with self._reader.java_errors():
-            self._java.apply(entry, batch, _millis(committed_at))
-        self.run = run
+        """Apply the changes of the next batch, during which the copy can be read. After an error it is not loaded."""
+        try:
+            with self._reader.java_errors():
+                self._java.apply(entry, batch, _millis(committed_at))
+        except BaseException:
+            self.run = None
+            raise
 
     def close(self) -> None:
         """Close the stores."""
