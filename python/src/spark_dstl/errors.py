@@ -115,7 +115,7 @@ class InvalidRequest(DstlError, ValueError):
 
 
 class ResultTooLarge(DstlError):
-    """A read of a local copy has more rows or bytes than its limit, which the message names."""
+    """A read of a local copy, or a followed batch, has more rows or bytes than its limit, which the message names."""
 
 
 class CannotRollBack(DstlError):

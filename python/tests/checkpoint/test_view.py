@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from spark_dstl.checkpoint.following.changes import one_batch
 from spark_dstl.checkpoint.following.copy import LocalCopy, keys_in
 from spark_dstl.errors import InvalidKey, InvalidRequest, ResultTooLarge
 from spark_dstl.serving.metrics import Metrics
@@ -141,6 +142,19 @@ def test_another_request_is_refused_with_the_way_out(content: str, why: str) -> 
     with pytest.raises(InvalidRequest, match=why) as error:
         parse(content.encode())
     assert len(str(error.value)) < 1000
+
+
+def test_a_batch_that_is_too_large_for_arrow_is_an_error_and_loses_no_rows() -> None:
+    pieces = pa.table({"key": pa.chunked_array([["a"], ["b"]])})
+
+    def fails() -> Any:
+        raise pa.ArrowInvalid("offset overflow while concatenating arrays")
+
+    for combined in (lambda: pieces, fails):
+        rows = SimpleNamespace(combine_chunks=combined, nbytes=3_000_000_000, num_rows=2, schema=pieces.schema)
+        with pytest.raises(ResultTooLarge, match="the changes of batch 7 have 3000000000 bytes in 2 rows"):
+            one_batch(rows, 7)
+    assert one_batch(pieces, 7).num_rows == 2
 
 
 def test_a_read_of_changes_may_begin_before_the_first_batch() -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from spark_dstl.checkpoint.java.gateway import PURPOSE
 from spark_dstl.dependencies import needed
+from spark_dstl.errors import ResultTooLarge
 
 if TYPE_CHECKING:
     import pyarrow
@@ -52,8 +53,21 @@ class Position:
     """The id of its commit entry; None if the batch is not in the log."""
 
 
-def one_batch(rows: Any) -> Any:
-    """Return the rows of a table as one record batch."""
+def one_batch(rows: Any, number: int) -> Any:
+    """Return the changes of a batch as one record batch. Raises `ResultTooLarge` if they do not fit in one."""
     arrow = needed("pyarrow", PURPOSE)
-    batches = rows.combine_chunks().to_batches()
+    try:
+        batches = rows.combine_chunks().to_batches()
+    except arrow.ArrowInvalid as error:
+        raise _too_large(rows, number) from error
+    # A column of text has at most 2 GiB in one piece.
+    if len(batches) > 1:
+        raise _too_large(rows, number)
     return batches[0] if batches else arrow.RecordBatch.from_pylist([], schema=rows.schema)
+
+
+def _too_large(rows: Any, number: int) -> ResultTooLarge:
+    return ResultTooLarge(
+        f"the changes of batch {number} have {rows.nbytes} bytes in {rows.num_rows} rows, more than one record batch "
+        "of Arrow holds: follow a single operator, store, column family or partition, or begin after this batch"
+    )

@@ -275,7 +275,7 @@ class Followed:
         rows = self._reader.rows(lambda port, token: self._java.changes(entry, port, token), ExitStack()).read_all()
         is_new_run = self._run is not None and run != self._run
         return ChangedBatch(
-            batch, committed_at, entry.id(), run, entry.host(), is_new_run, one_batch(rows), self._is_new_start
+            batch, committed_at, entry.id(), run, entry.host(), is_new_run, one_batch(rows, batch), self._is_new_start
         )
 
     def _advance(self, batch: int, committed_at: datetime | None, entry: Any) -> None:
