@@ -172,6 +172,39 @@ def test_open_checkpoints_share_a_java_process_that_ends_with_the_last(
     assert not is_alive(pid)
 
 
+def test_the_java_process_logs_warnings_and_no_more(counted: Contest) -> None:
+    with spark_dstl.open(str(counted.checkpoint), jvm=JvmOptions(memory="901m")) as checkpoint:
+        checkpoint.state().read_all()
+        java = checkpoint.gateway()
+        log = java._gateway.jvm.org.slf4j.LoggerFactory.getLogger("a.b.C")
+        log.info("nobody asked")
+        log.warn("look here")
+        assert "WARN C: look here" in java.last_words()
+        assert " INFO " not in java._errors.read_text()
+
+
+FORK = """
+import os, sys, spark_dstl
+checkpoint = spark_dstl.open(sys.argv[1])
+checkpoint.state().read_all()
+child = os.fork()
+if not child:
+    sys.exit(0)
+os.waitpid(child, 0)
+assert checkpoint.gateway().is_running
+assert checkpoint.state().read_all().num_rows > 0
+"""
+
+
+def test_a_fork_that_ends_leaves_the_java_process_to_its_parent(counted: Contest) -> None:
+    subprocess.run([sys.executable, "-c", FORK, str(counted.checkpoint)], check=True, timeout=120)
+
+
+def test_an_interrupt_from_the_terminal_does_not_reach_the_java_process(counted: Contest) -> None:
+    with spark_dstl.open(str(counted.checkpoint)) as checkpoint:
+        assert os.getpgid(checkpoint.gateway().pid) != os.getpgid(0)
+
+
 def test_the_java_process_ends_with_its_killed_parent(counted: Contest) -> None:
     command = [sys.executable, "-c", HOLD, str(counted.checkpoint)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

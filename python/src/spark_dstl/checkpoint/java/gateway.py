@@ -35,6 +35,16 @@ _TAIL = 2000
 _OPENED = (
     "java.lang", "java.lang.invoke", "java.lang.reflect", "java.nio", "java.util", "sun.nio.ch", "sun.util.calendar",
 )  # fmt: skip
+# A process that follows a query runs for long, and nothing rotates its standard error.
+_LOGGING = """\
+rootLogger.level = warn
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
+"""
 # What Java and Hadoop's clients take from the environment, among them credentials.
 _INHERITED = ("AWS_", "AZURE_", "GOOGLE_", "HADOOP_", "JAVA_", "JDK_", "SPARK_")
 
@@ -63,6 +73,8 @@ class Gateway:
         py4j = needed("py4j.java_gateway", PURPOSE, SPARK)
         self._directory = tempfile.mkdtemp(prefix="spark-dstl-")
         self._errors = Path(self._directory, "stderr")
+        logging = Path(self._directory, "log4j2.properties")
+        logging.write_text(_LOGGING)
         javaopts = [
             f"-Xmx{options.memory}",
             "-XX:+UseSerialGC",
@@ -71,6 +83,7 @@ class Gateway:
             "-Xlog:all=off:stdout",
             "-Xlog:all=warning:stderr",
             f"-Djava.io.tmpdir={self._directory}",
+            f"-Dlog4j2.configurationFile={logging.as_uri()}",
             "-Djava.net.preferIPv4Stack=true",
             "-Dio.netty.tryReflectionSetAccessible=true",
             "-XX:+IgnoreUnrecognizedVMOptions",
@@ -87,8 +100,11 @@ class Gateway:
                     enable_auth=True,
                     return_proc=True,
                     redirect_stderr=errors,
+                    # Ctrl-C in a terminal is for Python, which ends pins before it ends this process.
+                    create_new_process_group=True,
                 )
             self._process: Popen[bytes] = process
+            self._owner = os.getpid()
             self._gateway = py4j.JavaGateway(
                 gateway_parameters=py4j.GatewayParameters(port=port, auth_token=token, auto_convert=True)
             )
@@ -124,13 +140,17 @@ class Gateway:
     def last_words(self) -> str:
         """Return the end of the standard error of the process, on one line."""
         try:
-            content = self._errors.read_bytes()[-_TAIL:]
+            with self._errors.open("rb") as errors:
+                errors.seek(max(0, errors.seek(0, os.SEEK_END) - _TAIL))
+                content = errors.read()
         except OSError:
             return ""
         return " ".join(content.decode("utf-8", "replace").split())
 
     def close(self) -> None:
-        """End the process, and delete its files on local disks."""
+        """End the process, and delete its files on local disks; does nothing in a fork of its parent."""
+        if os.getpid() != self._owner:
+            return
         self._gateway.close()
         if self._process.stdin is not None:
             self._process.stdin.close()
