@@ -62,6 +62,10 @@ class Checkpoint:
         self.batches = batches
         self.size = size
         self.followers: list[Follower] = []
+        self.java = SimpleNamespace(is_running=True, last_words=lambda: "out of memory")
+
+    def gateway(self) -> Any:
+        return self.java
 
     def follow(self, _after: Any = None, _selection: Any = None, copies: bool = False, *, wait: Any) -> Any:
         assert copies == (not self.followers)

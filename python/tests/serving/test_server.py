@@ -11,7 +11,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import datetime, timedelta, timezone
-from itertools import chain
+from itertools import chain, repeat
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -31,7 +31,9 @@ from written_checkpoint import WrittenCheckpoint, entry_id
 import spark_dstl
 from spark_dstl.commands import main
 from spark_dstl.commands.reading.serve import _run
+from spark_dstl.errors import JvmFailed
 from spark_dstl.serving.metrics import Metrics, serve_metrics
+from spark_dstl.serving.reads import OpenReads
 from spark_dstl.serving.requests import MAX_BYTES
 from spark_dstl.serving.server import Limits, StateServer
 
@@ -186,6 +188,38 @@ def test_a_client_that_reads_nothing_loses_its_read(command: str) -> None:
             stalled.read_all()
 
 
+def test_a_client_that_reads_nothing_loses_its_read_while_batches_come_without_a_pause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Follower, "batches", lambda _self: repeat(None))
+    with served(Checkpoint(batches=100, size=1_000_000), Limits(idle=timedelta(seconds=0.3))) as (server, client):
+        stalled = client.read("scan")
+        try:
+            until(lambda: "dstl_serve_open_reads 1" in server.metrics.text())
+            until(lambda: "dstl_serve_open_reads 0" in server.metrics.text())
+        finally:
+            stalled.cancel()
+
+
+def test_a_stalled_read_makes_room_for_the_next_one() -> None:
+    now = [0.0]
+    reads = OpenReads(1, idle=10, clock=lambda: now[0])
+    with reads.begin() as first:
+        sending = reads.sending(first)
+        sending.__enter__()
+        now[0] = 11
+        with reads.begin():
+            assert (first.has_ended, reads.count) == (True, 1)
+
+
+def test_it_ends_with_an_error_when_its_java_process_has_ended() -> None:
+    checkpoint: Any = Checkpoint()
+    with closing(StateServer(checkpoint, "grpc://127.0.0.1:0")) as server:
+        checkpoint.java.is_running = False
+        with pytest.raises(JvmFailed, match="has ended: out of memory"):
+            server.run()
+
+
 def test_it_ends_while_clients_read_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spark_dstl.serving.server._SHUTDOWN", timedelta(seconds=0.2))
     checkpoint = Checkpoint(batches=100, size=1_000_000)
@@ -269,7 +303,7 @@ def test_the_copy_starts_anew_and_is_served(written: WrittenCheckpoint, change: 
             copied.append(reader.copied)
             return followed
 
-        with served(SimpleNamespace(follow=follow)) as (server, _):
+        with served(SimpleNamespace(follow=follow, gateway=Checkpoint().gateway)) as (server, _):
             until(lambda: server.batch == 6)
             assert "dstl_serve_starts 2" in server.metrics.text()
     assert copied == [["load 3", "load 5", "apply 6"]]

@@ -43,6 +43,7 @@ class OpenReads:
     def begin(self) -> Iterator[OpenRead]:
         """Open a read. Raises `FlightUnavailableError` beyond the limit."""
         read = OpenRead()
+        self.end_stalled()
         with self._lock:
             if len(self._open) >= self._limit:
                 raise flight.FlightUnavailableError(

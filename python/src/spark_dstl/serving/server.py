@@ -18,7 +18,15 @@ from pyarrow import flight
 
 from spark_dstl.checkpoint.checkpoint import Checkpoint
 from spark_dstl.checkpoint.following.changes import ChangedBatch
-from spark_dstl.errors import DstlError, HistoryChanged, InvalidKey, InvalidRequest, ResultTooLarge, UnreadableState
+from spark_dstl.errors import (
+    DstlError,
+    HistoryChanged,
+    InvalidKey,
+    InvalidRequest,
+    JvmFailed,
+    ResultTooLarge,
+    UnreadableState,
+)
 from spark_dstl.serving.metrics import Metrics
 from spark_dstl.serving.reads import OpenReads
 from spark_dstl.serving.requests import Request, parse
@@ -80,6 +88,7 @@ class StateServer(flight.FlightServerBase):  # type: ignore[misc]
         """Apply each batch as it is committed, until `stop` is called. Raises what ends that."""
         try:
             for _ in self.followed.batches():
+                self._reads.end_stalled()
                 if self._stopping.is_set():
                     return
         except _Ended:
@@ -195,6 +204,9 @@ class StateServer(flight.FlightServerBase):  # type: ignore[misc]
         def wait(seconds: float) -> None:
             if self._stopping.wait(seconds) or is_over():
                 raise _Ended
+            java = self._checkpoint.gateway()
+            if not java.is_running:
+                raise JvmFailed(f"the Java process that has the copy of the state has ended: {java.last_words()}")
             self._reads.end_stalled()
 
         return wait
