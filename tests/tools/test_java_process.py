@@ -200,6 +200,27 @@ def test_a_fork_that_ends_leaves_the_java_process_to_its_parent(counted: Contest
     subprocess.run([sys.executable, "-c", FORK, str(counted.checkpoint)], check=True, timeout=120)
 
 
+FORK_WITH_AN_OBJECT = """
+import os, sys
+from spark_dstl import JvmOptions
+from spark_dstl.checkpoint.java.gateway import acquire
+java = acquire(JvmOptions())._gateway
+kept = java.jvm.java.util.ArrayList()
+connections = list(java._gateway_client.deque)
+child = os.fork()
+if not child:
+    del connections
+    sys.exit(0)
+os.waitpid(child, 0)
+assert kept.size() == 0
+assert connections == list(java._gateway_client.deque)
+"""
+
+
+def test_a_fork_that_ends_leaves_objects_and_connections_to_its_parent() -> None:
+    subprocess.run([sys.executable, "-c", FORK_WITH_AN_OBJECT], check=True, timeout=120)
+
+
 def test_an_interrupt_from_the_terminal_does_not_reach_the_java_process(counted: Contest) -> None:
     with spark_dstl.open(str(counted.checkpoint)) as checkpoint:
         assert os.getpgid(checkpoint.gateway().pid) != os.getpgid(0)

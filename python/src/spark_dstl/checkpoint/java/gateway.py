@@ -147,6 +147,14 @@ class Gateway:
             return ""
         return " ".join(content.decode("utf-8", "replace").split())
 
+    def leave_to_parent(self) -> None:
+        """In a fork, send nothing to the process: the end of py4j's objects would release those of the parent."""
+        client: Any = self._gateway._gateway_client
+        client.is_connected = False
+        for connection in client.deque:
+            # Its callback shuts down the connection, which is also the parent's.
+            connection.wr = None
+
     def close(self) -> None:
         """End the process, and delete its files on local disks; does nothing in a fork of its parent."""
         if os.getpid() != self._owner:
@@ -207,6 +215,14 @@ def release(gateway: Gateway) -> None:
 def _end_all() -> None:
     for one in _shared:
         one.gateway.close()
+
+
+def _leave_to_parent() -> None:
+    for one in _shared:
+        one.gateway.leave_to_parent()
+
+
+os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def refuse_spark_without_readers() -> None:
