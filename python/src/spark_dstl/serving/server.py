@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import threading
 import time
@@ -26,11 +27,17 @@ from spark_dstl.errors import (
     JvmFailed,
     ResultTooLarge,
     UnreadableState,
+    UnreadableStorage,
 )
 from spark_dstl.serving.metrics import Metrics
 from spark_dstl.serving.reads import OpenReads
 from spark_dstl.serving.requests import Request, parse
 
+_logger = logging.getLogger(__name__)
+
+# How long storage may answer nothing until the server ends, and the pause after each error.
+_PATIENCE = timedelta(minutes=5)
+_PAUSE = timedelta(seconds=5)
 # How long clients may read on when the server ends.
 _SHUTDOWN = timedelta(seconds=5)
 _CLIENT_ERRORS = (InvalidKey, InvalidRequest, ResultTooLarge, UnreadableState, HistoryChanged)
@@ -70,7 +77,9 @@ class StateServer(flight.FlightServerBase):  # type: ignore[misc]
         self._limits = limits
         self._stopping = threading.Event()
         self._reads = OpenReads(limits.open_reads, limits.idle.total_seconds())
-        self.followed = checkpoint.follow(copies=True, wait=self._wait_unless(lambda: False))
+        self.followed = checkpoint.follow(copies=True, wait=self._wait)
+        # When storage has last answered the follower.
+        self._answered = time.monotonic()
         self.metrics = Metrics(self._gauges)
         try:
             middleware = {} if token is None else {"token": _TokenChecks(token)}
@@ -86,13 +95,17 @@ class StateServer(flight.FlightServerBase):  # type: ignore[misc]
 
     def run(self) -> None:
         """Apply each batch as it is committed, until `stop` is called. Raises what ends that."""
-        try:
-            for _ in self.followed.batches():
-                self._reads.end_stalled()
-                if self._stopping.is_set():
-                    return
-        except _Ended:
-            return
+        while not self._stopping.is_set():
+            try:
+                self._follow()
+                return
+            except _Ended:
+                return
+            except UnreadableStorage as error:
+                if time.monotonic() - self._answered > _PATIENCE.total_seconds():
+                    raise
+                _logger.warning("%s. The server keeps its copy, and asks again", error)
+                self._stopping.wait(_PAUSE.total_seconds())
 
     def stop(self) -> None:
         """End `run` and all reads, from any thread."""
@@ -199,6 +212,18 @@ class StateServer(flight.FlightServerBase):  # type: ignore[misc]
             raise
         finally:
             self.metrics.ended("changes", outcome)
+
+    def _follow(self) -> None:
+        for _ in self.followed.batches():
+            self._answered = time.monotonic()
+            self._reads.end_stalled()
+            if self._stopping.is_set():
+                return
+
+    def _wait(self, seconds: float) -> None:
+        """Wait for the next batch, which storage has answered is not there."""
+        self._answered = time.monotonic()
+        self._wait_unless(lambda: False)(seconds)
 
     def _wait_unless(self, is_over: Callable[[], bool]) -> Callable[[float], None]:
         def wait(seconds: float) -> None:
