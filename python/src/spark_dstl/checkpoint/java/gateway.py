@@ -222,7 +222,9 @@ def _leave_to_parent() -> None:
         one.gateway.leave_to_parent()
 
 
-os.register_at_fork(after_in_child=_leave_to_parent)
+# Windows has no forks.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def refuse_spark_without_readers() -> None:
