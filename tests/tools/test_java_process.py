@@ -177,7 +177,7 @@ def test_the_java_process_logs_warnings_and_no_more(counted: Contest) -> None:
         checkpoint.state().read_all()
         java = checkpoint.gateway()
         log = java._gateway.jvm.org.slf4j.LoggerFactory.getLogger("a.b.C")
-        log.info("nobody asked")
+        log.info("a detail")
         log.warn("look here")
         assert "WARN C: look here" in java.last_words()
         assert " INFO " not in java._errors.read_text()
