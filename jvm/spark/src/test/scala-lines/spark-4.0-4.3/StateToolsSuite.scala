@@ -34,7 +34,7 @@ class StateToolsSuite extends QuerySuite {
       Await.result(bytes, 60.seconds)
     }
 
-  test("a read that fails leaves no database of its own open") {
+  test("a read of state that fails closes its store") {
     val input = numbers()
     val query = start(counts(input), "counts")
     input.addData(0 until 20)
