@@ -37,11 +37,12 @@ def test_a_driver_killed_around_a_commit_loses_and_repeats_no_batch(tmp_path: Pa
     with run.start(";".join(f"{point}=pause@{batch}" for point, batch in AROUND_COMMITS.items())) as driver:
         for point in AROUND_COMMITS:
             driver.wait_for_pause(point)
+        newest = {max(run.committed(query), default=-1): query for query in run.queries}
+        assert sorted(newest) == [-1, 1, 2, 4]
+        # Another application reads the state of a running query without the changes of the batch that is not committed.
+        with_seals = replace(run, queries=[newest[AROUND_COMMITS["driver.seals-pending"] - 1]])
+        with_seals.check_state(reader)
         driver.kill()
-    newest = {max(run.committed(query), default=-1): query for query in run.queries}
-    assert sorted(newest) == [-1, 1, 2, 4]
-    with_seals = replace(run, queries=[newest[AROUND_COMMITS["driver.seals-pending"] - 1]])
-    with_seals.check_state(reader)
     run.finish(reader)
 
 

@@ -31,8 +31,6 @@ HAS_PROCESSORS_OF_ROWS = LINE >= (4, 1)
 REPAIRS_SNAPSHOTS = LINE >= (4, 2)
 # Whether Spark's readers fail on metadata of operators that they cannot read, instead of ignoring it.
 REPORTS_METADATA = LINE >= (4, 2)
-# Whether stores can be unloaded after each batch, which uploads their snapshots first.
-UNLOADS_ON_COMMIT = LINE >= (4, 1)
 # Whether the S3 connector creates objects conditionally, as since Hadoop 3.4.2.
 CREATES_EXCLUSIVELY_ON_S3 = LINE >= (4, 1)
 # Segments of a store in a batch with checkpoint format 1: the changelog, and in Spark 4.1 its checksum file.
