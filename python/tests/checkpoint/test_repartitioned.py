@@ -130,6 +130,32 @@ def test_an_interrupted_rollback_leaves_no_offsets_of_the_new_number_alone(tmp_p
         assert not has_entry or len([*copy.glob(f"state/0/*/{MOVED + 1}.zip")]) == 2, deleted
 
 
+def test_snapshots_of_an_interrupted_repartition_are_leftovers_once_the_query_has_gone_on(tmp_path: Path) -> None:
+    written = Repartitioned(tmp_path / "q")
+    written.begin()
+    for batch in range(3):
+        written.batch(batch)
+    store = written.root / "state/0/0"
+    store.mkdir(parents=True, exist_ok=True)
+    abandoned = store / "4.zip"
+    abandoned.write_bytes(zip_of({}))
+    aged(written.root)
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        # The command may be writing them.
+        assert checkpoint.leftovers().objects == []
+        assert str(abandoned) not in {str(written.root / name) for name in checkpoint.plan_rollback(2).objects}
+    for batch in range(3, 6):
+        written.batch(batch)
+    aged(written.root)
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        found = checkpoint.leftovers()
+        assert [one.name for one in found.objects] == ["state/0/0/4.zip"]
+        assert "state/0/0/4.zip" in checkpoint.plan_rollback(2).objects
+        assert "state/0/0/4.zip" not in checkpoint.plan_rollback(4).objects
+        assert checkpoint.delete_leftovers(found, stopped=True).deleted == 1
+    assert not abandoned.exists()
+
+
 class WrittenStores:
     """Stores that were written, while a query may have committed a batch."""
 

@@ -56,12 +56,16 @@ class HeldZip:
 
 @dataclass
 class StoreFacts:
-    """One store: its changelogs by version, in the log and as plain files, and its snapshots."""
+    """One store: its changelogs by version, in the log and as plain files, and its snapshots.
+
+    `ignored` are plain snapshots above the version up to which the log allows them: of an interrupted repartition.
+    """
 
     logged: dict[int, int] = field(default_factory=dict)
     held: dict[tuple[int, str | None], HeldZip] = field(default_factory=dict)
     plain: dict[tuple[int, str | None], StoredObject] = field(default_factory=dict)
     zips: dict[tuple[int, str | None], StoredObject] = field(default_factory=dict)
+    ignored: dict[tuple[int, str | None], StoredObject] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -183,8 +187,9 @@ def look(storage: Storage, readers: Readers) -> Survey:
             facts = survey.of(plain.store)
             if plain.kind == CHANGELOG:
                 facts.plain[plain.version, plain.id] = stored
-            elif plain.version <= plain_upto:
-                facts.zips[plain.version, plain.id] = stored
+            else:
+                zips = facts.zips if plain.version <= plain_upto else facts.ignored
+                zips[plain.version, plain.id] = stored
     return survey
 
 
