@@ -99,6 +99,15 @@ def test_a_rollback_of_a_checkpoint_that_stays_open_is_planned_as_it_is_now(writ
     assert (planned.newest, planned.objects) == (7, ["commits/7", "offsets/7"])
 
 
+def test_a_batch_that_was_begun_after_the_plan_stops_the_rollback(written: WrittenCheckpoint) -> None:
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        planned = rollback.plan_rollback(checkpoint, 4, no_wait)
+        written.offsets(8)
+        with pytest.raises(QuerySeemsToRun, match=r"offsets/8 .* was written after this rollback was planned"):
+            rollback.apply_rollback(checkpoint, planned, stopped=True, wait=no_wait)
+    assert (written.root / "commits/6").exists()
+
+
 def test_the_pins_of_deleted_batches_are_deleted_first(written: WrittenCheckpoint) -> None:
     """Another batch of that number would be read with their copies of `offsets/N`."""
     with spark_dstl.open(str(written.root)) as checkpoint, checkpoint.pin(3), checkpoint.pin(6) as held:

@@ -26,7 +26,7 @@ from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.format.names import number
 from spark_dstl.checkpoint.pins import pins_of
 from spark_dstl.checkpoint.sparkfiles import HDFS_BACKED
-from spark_dstl.checkpoint.survey import Survey, entries_of
+from spark_dstl.checkpoint.survey import Survey, entries_of, numbered
 from spark_dstl.checkpoint.verification.verify import rollback_obstacle, verify
 from spark_dstl.errors import CannotRollBack, QuerySeemsToRun
 
@@ -74,9 +74,11 @@ def plan_rollback(
 def _deletions(checkpoint: CheckpointAccess, survey: Survey, to: int) -> Iterator[str]:
     # A pin's copy of `offsets/N` must not become that of another batch with this number.
     yield from (pin.object_name for pin in pins_of(checkpoint.storage) if pin.batch > to)
+    newest = -1 if survey.newest is None else survey.newest
     zips: dict[int, list[str]] = {}
     for facts in survey.stores.values():
-        for (version, unique), stored in facts.zips.items():
+        abandoned = {key: stored for key, stored in facts.ignored.items() if key[0] <= newest + 1}
+        for (version, unique), stored in (facts.zips | abandoned).items():
             if unique is None and version > to + 1:
                 zips.setdefault(version - 1, []).append(stored.name)
     described: dict[int, list[str]] = {}
@@ -110,6 +112,12 @@ def apply_rollback(
     """Delete the planned objects; see `Checkpoint.apply_rollback`. An interrupted rollback can be repeated."""
     activity.refuse_if_running(checkpoint, stopped, wait)
     activity.refuse_if_changed(checkpoint, rollback.newest)
+    for batch in numbered(checkpoint.storage.objects("offsets")):
+        if batch > rollback.to and f"offsets/{batch}" not in rollback.objects:
+            raise QuerySeemsToRun(
+                f"offsets/{batch} of {checkpoint.path} was written after this rollback was planned: a query ran on it. "
+                "Stop it, and plan the rollback again"
+            )
     deleted = 0
     for done, name in enumerate(rollback.objects, start=1):
         deleted += checkpoint.storage.delete(name)
