@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+import resource
+import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -127,6 +129,21 @@ def test_a_given_endpoint_has_precedence_over_the_environment(
     assert storage.size("commits/0") == 10
 
 
+def test_a_write_that_fails_leaves_no_object_that_was_cut_off(tmp_path: Path) -> None:
+    (tmp_path / "offsets").mkdir()
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # As a full disk: the file is opened, and cannot hold the content.
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limit[1]))
+    try:
+        with pytest.raises(UnreadableStorage, match=r"offsets/1 could not be created"):
+            Storage(locate(str(tmp_path))).create("offsets/1", b"0123456789 and more")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, before)
+    assert not (tmp_path / "offsets/1").exists()
+
+
 def test_an_error_names_the_object_and_no_secret(
     s3: Callable[[Path], str], directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +164,12 @@ def test_retries_on_gcs_have_a_time_limit(limit: int | None, monkeypatch: pytest
     place = locate(f"gs://anonymous@bucket/q?scheme=http&endpoint_override=127.0.0.1:1{given}")
     with pytest.raises(UnreadableStorage, match="commits could not be listed"):
         Storage(place).objects("commits")
+
+
+@pytest.mark.parametrize("path", ["q#2", "a%20b", "a b/ü", "date=2026-11-01"])
+@pytest.mark.parametrize("root", ["gs://anonymous@bucket", "abfss://bucket@account.dfs.core.windows.net"])
+def test_a_path_on_gcs_or_azure_is_what_hadoop_reads(root: str, path: str) -> None:
+    assert locate(f"{root}/{path}").path == f"bucket/{path}"
 
 
 def test_a_place_is_inside_another_however_it_is_written(directory: Path, s3_server: str) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import quote
 
 from spark_dstl.checkpoint.java.gateway import JvmOptions
 from spark_dstl.checkpoint.java.hadoop import hadoop_files
@@ -154,7 +155,9 @@ def _s3(bucket: str, options: StorageOptions) -> Any:
 
 
 def _by_uri(place: str) -> Place:
-    uri = place
+    # Hadoop escapes nothing in a path; pyarrow decodes it.
+    path, mark, settings = place.partition("?")
+    uri = quote(path, safe="/:@") + mark + settings
     if scheme_of(place)[0] in ("gs", "gcs") and "retry_limit_seconds=" not in place:
         # The client of GCS retries for 15 minutes by default.
         uri += f"{'&' if '?' in place else '?'}retry_limit_seconds={_REQUEST_SECONDS:.0f}"

@@ -130,14 +130,20 @@ class Storage:
         return StoredObject(name, int(info.size), info.mtime) if info.is_file else None
 
     def create(self, name: str, content: bytes) -> None:
-        """Create an object whose name no other writer uses."""
-        path = self._path(name)
+        """Create an object whose name no other writer uses. After an error it has no object that was cut off."""
+        path, files = self._path(name), self.place.files
         with self._errors(name, "created"):
-            # S3 needs no directories.
-            if self.place.files.type_name != "s3":
-                self.place.files.create_dir(path.rpartition("/")[0], recursive=True)
-            with self.place.files.open_output_stream(path) as stream:
-                stream.write(content)
+            if files.type_name == "s3":
+                # S3 needs no directories, and a failed request leaves what was there.
+                _write(files, path, content)
+                return
+            files.create_dir(path.rpartition("/")[0], recursive=True)
+            try:
+                _write(files, path, content)
+            except BaseException:
+                with suppress(OSError):
+                    files.delete_file(path)
+                raise
 
     def delete(self, name: str) -> bool:
         """Delete an object; return whether it existed."""
@@ -174,6 +180,11 @@ class Storage:
                 f"{self.shown(name)} could not be {done}: {error}. Check the path, the permission to list and read "
                 "there, and that storage can be reached"
             ) from error
+
+
+def _write(files: Any, path: str, content: bytes) -> None:
+    with files.open_output_stream(path) as stream:
+        stream.write(content)
 
 
 def _modified(file: Any) -> datetime | None:
