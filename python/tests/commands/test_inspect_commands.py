@@ -12,14 +12,16 @@ import google_crc32c
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
+from invoked import dstl
 from written_checkpoint import WrittenCheckpoint
 
 from spark_dstl import dependencies
-from spark_dstl.commands import console, main
+from spark_dstl.checkpoint.storage import Storage
+from spark_dstl.commands import console
 from spark_dstl.commands.console import printing, progress
 from spark_dstl.commands.ls import SHOWN
-from spark_dstl.errors import MissingPackage
+from spark_dstl.errors import MissingPackage, UnreadableStorage
 
 READING = (
     ("ls",),
@@ -32,12 +34,8 @@ READING = (
 )
 
 
-def dstl(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments, prog_name="dstl")
-
-
 def run(path: str | Path, command: tuple[str, ...], *more: str) -> Result:
-    return dstl(command[0], str(path), *command[1:], *more)
+    return dstl(command[0], path, *command[1:], *more)
 
 
 @pytest.fixture
@@ -179,6 +177,29 @@ def test_checkpoints_in_a_directory_are_listed_as_queries(tmp_path: Path, writte
     assert "there is no checkpoint at" in result.output
 
 
+def test_of_several_queries_those_that_can_be_read_are_listed(
+    tmp_path: Path, written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = WrittenCheckpoint(tmp_path / "a-damaged-one").begin()
+    (other.root / "metadata").write_bytes(b"\xff")
+    (tmp_path / "private").mkdir()
+    size = Storage.size
+
+    def refuse(storage: Storage, name: str) -> int | None:
+        if name == "private/metadata":
+            raise UnreadableStorage("no permission")
+        return size(storage, name)
+
+    # Root may read everything.
+    monkeypatch.setattr(Storage, "size", refuse)
+    for words in (("ls",), ("ls", "queries")):
+        result = run(tmp_path, words, "--format", "jsonl")
+        assert result.exit_code == 1
+        assert [json.loads(line)["path"] for line in result.stdout.splitlines()] == [str(written.root)]
+        assert f"Error: {other.root}/metadata is not what Spark writes" in result.stderr
+        assert f"Error: {tmp_path}/private is not a query's checkpoint" in result.stderr
+
+
 def test_a_checkpoint_without_batches_is_shown(tmp_path: Path) -> None:
     empty = WrittenCheckpoint(tmp_path / "q").begin()
     for command in (("ls",), ("show",), ("log",), ("ls", "versions")):
@@ -241,4 +262,4 @@ def test_without_pyarrow_the_error_names_the_package_to_install(
     result = run(written.root, ("show",))
     assert result.exit_code == 1
     assert 'pip install "spark-dstl[inspect]"' in result.output
-    assert isinstance(dstl("--debug", "show", str(written.root)).exception, MissingPackage)
+    assert isinstance(dstl("--debug", "show", written.root).exception, MissingPackage)

@@ -32,6 +32,7 @@ from spark_dstl.checkpoint.summary import Summary, summarize
 from spark_dstl.checkpoint.survey import entries_of, newest_of
 from spark_dstl.checkpoint.verification.findings import Verification
 from spark_dstl.checkpoint.verification.verify import verify
+from spark_dstl.errors import UnreadableStorage
 
 if TYPE_CHECKING:
     import pyarrow
@@ -100,15 +101,18 @@ def follow(
 
 
 def find_checkpoints(path: str, options: StorageOptions | None = None) -> list[str]:
-    """Return the paths of the checkpoints at `path` and in the directories in it."""
+    """Return the paths of the checkpoints at `path` and in the directories in it, and of directories not readable."""
     storage = Storage(locate(path, options or StorageOptions()))
+
+    def may_be_one(directory: str) -> bool:
+        try:
+            return storage.size(f"{directory}/metadata") is not None and bool(storage.directories(directory))
+        except UnreadableStorage:
+            return True
+
     if storage.size("metadata") is not None:
         return [path]
-    return [
-        f"{path.rstrip('/')}/{directory}"
-        for directory in storage.directories()
-        if storage.size(f"{directory}/metadata") is not None and storage.directories(directory)
-    ]
+    return [f"{path.rstrip('/')}/{directory}" for directory in storage.directories() if may_be_one(directory)]
 
 
 class Checkpoint(CheckpointAccess):

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """`dstl ls`: the tables of a checkpoint."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import click
 
 from spark_dstl.checkpoint import tables
 from spark_dstl.checkpoint.checkpoint import find_checkpoints
-from spark_dstl.checkpoint.rows import query
+from spark_dstl.checkpoint.rows import Row, query
 from spark_dstl.commands.console.options import Location, located, rows_options
 from spark_dstl.commands.console.printing import print_rows
-from spark_dstl.errors import CheckpointNotFound
+from spark_dstl.errors import CheckpointNotFound, DstlError
 
 # Columns that a terminal has room for.
 SHOWN: Mapping[str, Sequence[str]] = {
@@ -58,11 +57,25 @@ def ls(at: Location, table: str | None, form: str) -> None:
                 f"there is no checkpoint at {at.path}, nor in the directories in it. Name the directory that is given "
                 "to the query as checkpointLocation, or the one above it"
             )
-        with ExitStack() as stack:
-            opened = [stack.enter_context(replace(at, path=one).opened()) for one in found]
-            rows = tables.stream("queries", (query(checkpoint) for checkpoint in opened))
-            print_rows(form, rows, SHOWN["queries"])
+        failed: list[str] = []
+        print_rows(form, tables.stream("queries", _queries(at, found, failed)), SHOWN["queries"])
+        for error in failed:
+            click.echo(f"Error: {error}", err=True)
+        if failed:
+            raise click.exceptions.Exit(1)
         return
     chosen = table or "stores"
     with at.opened() as checkpoint:
         print_rows(form, getattr(checkpoint, chosen)(), SHOWN[chosen])
+
+
+def _queries(at: Location, paths: Sequence[str], failed: list[str]) -> Iterator[Row]:
+    """Yield the rows of checkpoints; add the errors of those that cannot be read to `failed`."""
+    for path in paths:
+        try:
+            with replace(at, path=path).opened() as checkpoint:
+                row = query(checkpoint)
+        except DstlError as error:
+            failed.append(str(error))
+        else:
+            yield row
