@@ -89,6 +89,8 @@ def _unread(unread: dict[str, int]) -> str:
 
 
 def _verdict(found: Verification, back: str | None) -> Iterator[str]:
+    if any(one.later for one in found.damages):
+        yield "A later release may have written what this one cannot read: verify with that before you change anything."
     is_whole = "is intact" if found.has_read_all else "has no damage in what was read"
     whole = "that is intact" if found.has_read_all else "without damage in what was read"
     if found.is_damaged and found.newest_undamaged is None:

@@ -7,7 +7,7 @@ from spark_dstl.checkpoint.format.model import Part, Segment
 from spark_dstl.checkpoint.format.names import Store
 from spark_dstl.checkpoint.storage import Readers, Storage
 from spark_dstl.checkpoint.survey import NamedPart, Survey
-from spark_dstl.errors import DamagedLog
+from spark_dstl.errors import DamagedLog, UnsupportedLog
 
 # The batch of an entry, and a segment in it: store, version, kind and qualifier.
 SegmentKey = tuple[int, Store, int, int, str | None]
@@ -28,6 +28,8 @@ class Finding:
     """The damage, or another fact."""
     offset: int | None = None
     """Its position in bytes from the object's start; None if the finding is about the whole object."""
+    later: bool = False
+    """Whether a later release may have written the object, which this one cannot read."""
 
 
 @dataclass
@@ -100,7 +102,7 @@ class Look:
         if isinstance(error, DamagedLog):
             self.damages.append(Finding(error.file, error.damage, error.offset))
         else:
-            self.damages.append(Finding(file, str(error)))
+            self.damages.append(Finding(file, str(error), later=isinstance(error, UnsupportedLog)))
 
     def note(self, name: str, what: str) -> None:
         """Add a note about an object of the checkpoint."""
