@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from click.testing import CliRunner, Result
+import invoked
+from click.testing import Result
 
 from spark_dstl.commands import main
 
@@ -181,7 +182,7 @@ def dstl(line: str) -> Result:
     """Run a command `dstl` in this process. Output that the line sends to a file or a program is in the result."""
     words = shlex.split(re.split(r" (?:>>?|\|) ", line)[0], comments=True)
     assert words[0] == "dstl", line
-    return CliRunner().invoke(main, words[1:], prog_name="dstl")
+    return invoked.dstl(*words[1:])
 
 
 def _commands(line: str) -> Iterator[tuple[str, ...]]:

@@ -4,13 +4,12 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from click.testing import CliRunner, Result
+from invoked import dstl as dstl
 from written_checkpoint import RUN, WrittenCheckpoint, aged
 
 import spark_dstl
 from spark_dstl.checkpoint.verification import verify
 from spark_dstl.checkpoint.verification.findings import Verification
-from spark_dstl.commands import main
 
 HEADER = 2078  # where the log of an entry begins
 
@@ -27,10 +26,6 @@ def ten_batches(root: Path) -> WrittenCheckpoint:
 def verified(root: Path, deep: bool = False, then: Callable[[float], None] = lambda _seconds: None) -> Verification:
     with spark_dstl.open(str(root)) as checkpoint:
         return verify.verify(checkpoint, deep, then)
-
-
-def dstl(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments, prog_name="dstl")
 
 
 def entry(root: Path, batch: int) -> Path:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from invoked import dstl
 from storage_figures import RECORD, Figures
 
 import spark_dstl
@@ -16,7 +16,6 @@ from cases import LARGE_SEGMENTS, Outcome, let_batches_be_uneven, wrong_with
 from hdfs_cases import HDFS_CASES, OPEN_FILE, HdfsCase, on_hdfs, open_files, play_on_hdfs
 from servers import Hdfs, hdfs
 from settings import log_confs
-from spark_dstl.commands import main
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +68,7 @@ def test_the_commands_read_through_hadoops_client(tmp_path: Path, cluster: Hdfs)
         assert checkpoint.stores().column("version").to_pylist() == [newest + 1] * 4
         rows = checkpoint.state().read_all().to_pylist()
     assert len(rows) == len(run.queries[0].scenario.result())
-    shown = CliRunner().invoke(main, ["ls", path])
+    shown = dstl("ls", path)
     assert shown.exit_code == 0, shown.output
-    refused = CliRunner().invoke(main, ["show", f"{cluster.address}/nothing-there"])
+    refused = dstl("show", f"{cluster.address}/nothing-there")
     assert refused.exit_code != 0

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from invoked import dstl
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -27,7 +27,6 @@ from shared_session import FILES, Moving, Operator, contender
 from spark_dstl import CannotConvert, JvmFailed, UnreadableState
 from spark_dstl.checkpoint.convert import stores
 from spark_dstl.checkpoint.convert.conversion import Conversion
-from spark_dstl.commands import main
 from spark_dstl.release import installed_line
 
 if not installed_line().converts:
@@ -280,17 +279,17 @@ def test_a_conversion_of_a_damaged_checkpoint_names_the_store(tmp_path: Path, pl
 
 
 def test_the_convert_command_prints_its_plan_and_its_result(tmp_path: Path, plain: Path, done: Path) -> None:
-    def dstl(target: Path, *options: str) -> str:
-        result = CliRunner().invoke(main, ["convert", str(plain), str(target), "--stopped", *options])
+    def convert(target: Path, *options: str) -> str:
+        result = dstl("convert", plain, target, "--stopped", *options)
         assert result.exit_code == 0, result.output
         return result.output
 
-    text = dstl(tmp_path / "target", "--dry-run")
+    text = convert(tmp_path / "target", "--dry-run")
     assert text.splitlines()[0] == "operator 0 (stateStoreSave): 2 partitions"
     assert "Nothing is written yet" in text
-    found = json.loads(dstl(tmp_path / "target", "--dry-run", "--output", "json"))
+    found = json.loads(convert(tmp_path / "target", "--dry-run", "--output", "json"))
     assert (found["batch"], found["begun"], found["written"]) == (2, None, 0)
     assert not (tmp_path / "target").exists()
-    text = dstl(Path(shutil.copytree(done, tmp_path / "target")))
+    text = convert(Path(shutil.copytree(done, tmp_path / "target")))
     assert text.splitlines()[0] == "operator 0 (stateStoreSave): 2 partitions, 12 rows"
     assert "0 stores written; 2 were there already." in text

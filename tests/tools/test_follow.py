@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from invoked import dstl
 from pyspark.sql import SparkSession
 
 import spark_dstl
@@ -21,7 +21,6 @@ from settings import FORMAT_VERSION, IN_FULL
 from settings import dstl as dstl_settings
 from shared_session import Contest, Operator, contender
 from spark_dstl import ChangedBatch
-from spark_dstl.commands import main
 from spark_facts import JOIN_LAYOUTS, LINE
 from width_operators import OPERATORS
 
@@ -31,10 +30,6 @@ from width_processors import LEDGER
 
 IN_ONE_PARTITION = ("aggregation-without-keys-format-1", "limit")
 IF_IN_FULL = pytest.mark.skipif(not IN_FULL, reason="like another, with the other checkpoint format")
-
-
-def dstl(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(one) for one in arguments], prog_name="dstl")
 
 
 def windows(changed: ChangedBatch) -> dict[tuple[str, str], tuple[int, int]]:

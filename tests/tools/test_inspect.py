@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from invoked import dstl
 from pyspark.sql import SparkSession
 
 import query_driver
@@ -18,14 +18,14 @@ from imitation import imitation
 from s3 import ROOT, environment
 from scenarios import Aggregation
 from servers import BUCKET, S3Server
-from settings import FORMAT_VERSION, IN_FULL, STATE_STORE, dstl, log_confs
+from settings import FORMAT_VERSION, IN_FULL, STATE_STORE, log_confs
+from settings import dstl as dstl_settings
 from shared_session import contender
-from spark_dstl.commands import main
 
 FILES = 6
 # Each store makes a snapshot after almost every batch, which the next commit entry holds.
 SNAPSHOTS = {
-    **dstl(materialize__replayCost="100000", batch__persistDelay="100ms"),
+    **dstl_settings(materialize__replayCost="100000", batch__persistDelay="100ms"),
     f"{STATE_STORE}.minDeltasForSnapshot": "1",
 }
 # With the name of Spark's provider, snapshots are plain files.
@@ -33,10 +33,6 @@ PLAIN_SNAPSHOTS = {
     f"{STATE_STORE}.minDeltasForSnapshot": "1",
     f"{STATE_STORE}.maintenanceInterval": "100ms",
 }
-
-
-def command(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments, prog_name="dstl")
 
 
 def new_run(work: Path, files: int, confs: dict[str, str]) -> Run:
@@ -70,7 +66,7 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
 
 def test_the_checkpoint_of_a_finished_query_has_no_damage_and_lists_its_stores(made: Run) -> None:
     root = checkpoint_of(made)
-    result = command("verify", str(root), "--deep")
+    result = dstl("verify", root, "--deep")
     assert result.exit_code == 0, result.output
     with spark_dstl.open(str(root)) as checkpoint:
         stores = checkpoint.stores().to_pylist()
@@ -92,27 +88,27 @@ def test_commands_print_the_same_for_a_checkpoint_on_s3(made: Run, s3: S3Server)
         if path.is_file():
             s3.client.put_object(Bucket=BUCKET, Key=f"q/{path.relative_to(root)}", Body=path.read_bytes())
     for words in (("verify", "--deep"), ("ls", "versions"), ("show",), ("log", "--batch", "3")):
-        result = command(words[0], there, *words[1:])
+        result = dstl(words[0], there, *words[1:])
         assert result.exit_code == 0, result.output
     for same in (("log", "--segments", "--format", "csv"), ("ls", "operators")):
-        assert command(same[0], str(root), *same[1:]).output == command(same[0], there, *same[1:]).output
+        assert dstl(same[0], root, *same[1:]).output == dstl(same[0], there, *same[1:]).output
 
 
 @pytest.mark.usefixtures("short_looks")
 def test_a_query_continues_from_the_batch_of_a_rollback(tmp_path: Path, spark: SparkSession) -> None:
     clicks = Clicks.create(spark, tmp_path / "run", FILES, {**SNAPSHOTS, FORMAT_VERSION: "2"})
     clicks.resume()
-    root = str(clicks.checkpoint)
-    result = command("rollback", root, "--to", "2", "--apply", "--stopped")
+    root = clicks.checkpoint
+    result = dstl("rollback", root, "--to", "2", "--apply", "--stopped")
     assert result.exit_code == 0, result.output
     assert clicks.run.committed(clicks.query) == {0, 1, 2}
-    assert command("verify", root, "--deep").exit_code == 0
+    assert dstl("verify", root, "--deep").exit_code == 0
     clicks.delete_output(after=2)
     clicks.resume()
     # The file source has its own log, so one batch may read several files now.
     assert max(clicks.run.committed(clicks.query)) in range(3, FILES)
     clicks.check()
-    result = command("verify", root, "--deep")
+    result = dstl("verify", root, "--deep")
     assert result.exit_code == 0, result.output
 
 
@@ -130,7 +126,7 @@ def test_a_query_continues_after_an_interrupted_rollback(tmp_path: Path, spark: 
         (root / name).unlink()
     clicks.resume()
     clicks.check()
-    result = command("verify", str(root), "--deep")
+    result = dstl("verify", root, "--deep")
     assert result.exit_code == 0, result.output
 
 
@@ -139,7 +135,7 @@ def test_verify_finds_no_damage_while_a_query_runs(tmp_path: Path) -> None:
     confs = {
         **log_confs(),
         **SNAPSHOTS,
-        **dstl(inline__maxSegmentSize="0"),
+        **dstl_settings(inline__maxSegmentSize="0"),
         "spark.sql.streaming.minBatchesToRetain": "2",
         "spark.sql.streaming.ratioExtraSpaceAllowedInCheckpoint": "0",
         f"{STATE_STORE}.maintenanceInterval": "100ms",
@@ -152,15 +148,15 @@ def test_verify_finds_no_damage_while_a_query_runs(tmp_path: Path) -> None:
     with run.start() as driver:
         driver.wait_until((root / "commits/0").exists, "a commit")
         while query.written() < batches:
-            result = command("verify", str(root), "--deep")
+            result = dstl("verify", root, "--deep")
             assert result.exit_code == 0, result.output
             looks += 1
         driver.succeed()
     assert looks > 3
     assert min(run.committed(query)) > 3
     # The process may have exited before the run marked its end.
-    result = command("gc", str(root), "--apply", "--stopped")
+    result = dstl("gc", root, "--apply", "--stopped")
     assert result.exit_code == 0, result.output
-    result = command("verify", str(root), "--deep")
+    result = dstl("verify", root, "--deep")
     assert result.exit_code == 0
     assert "left over" not in result.output

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from invoked import dstl
 from written_checkpoint import aged
 
 import spark_dstl
@@ -16,7 +16,6 @@ from spark_dstl.checkpoint.convert import conversion, point
 from spark_dstl.checkpoint.convert.conversion import NOTE, note_of
 from spark_dstl.checkpoint.convert.stores import NamedStores
 from spark_dstl.checkpoint.sparkfiles import HDFS_BACKED, OURS, STOCKS
-from spark_dstl.commands import main
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB_FORMAT = "spark.sql.streaming.stateStore.rocksdb.formatVersion"
@@ -61,19 +60,15 @@ def written(tmp_path: Path) -> Default:
     return Default(tmp_path / "q")
 
 
-def dstl(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments, prog_name="dstl")
-
-
 def refusal(written: Default, target: Path | None = None) -> str:
     """Return the output of a refused command, after checking that it has written nothing."""
     before = sorted(written.root.parent.rglob("*"))
     chosen = target or written.root.parent / "target"
-    result = dstl("convert", str(written.root), str(chosen), "--stopped")
+    result = dstl("convert", written.root, chosen, "--stopped")
     assert result.exit_code == 1, result.output
     assert "Traceback" not in result.output
     assert sorted(written.root.parent.rglob("*")) == before
-    dry = dstl("convert", str(written.root), str(chosen), "--dry-run")
+    dry = dstl("convert", written.root, chosen, "--dry-run")
     assert dry.output == result.output
     return result.output
 
@@ -219,7 +214,7 @@ def test_an_uncommitted_batch_whose_tasks_have_ended_is_refused(written: Default
 
 
 def test_a_query_that_seems_to_run_is_refused(written: Default, tmp_path: Path) -> None:
-    result = dstl("convert", str(written.root), str(tmp_path / "target"))
+    result = dstl("convert", written.root, tmp_path / "target")
     assert result.exit_code == 4
     assert "a query seems to run" in result.output
     assert not (tmp_path / "target").exists()
@@ -261,7 +256,7 @@ def test_source_and_target_must_be_apart(written: Default) -> None:
 def test_a_target_that_cannot_be_written_is_named(written: Default, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a file")
     aged(written.root)
-    result = dstl("convert", str(written.root), str(tmp_path / "file" / "target"))
+    result = dstl("convert", written.root, tmp_path / "file" / "target")
     assert result.exit_code == 1
     assert f"{tmp_path}/file/target/{NOTE} could not be written" in result.output
 
@@ -280,7 +275,7 @@ def test_a_checkpoint_that_changes_during_the_conversion_gets_no_metadata(
 
     monkeypatch.setattr(Checkpoint, "gateway", lambda _self: None)
     monkeypatch.setattr(conversion, "StoreConversion", Running)
-    result = dstl("convert", str(written.root), str(tmp_path / "target"), "--stopped")
+    result = dstl("convert", written.root, tmp_path / "target", "--stopped")
     assert result.exit_code == 4
     assert "has changed during the conversion" in result.output
     assert not (tmp_path / "target/metadata").exists()
@@ -294,7 +289,7 @@ def test_a_spark_that_cannot_write_states_is_refused(
     jars.mkdir(parents=True)
     (jars / "spark-core_2.13-4.1.1.jar").touch()
     monkeypatch.setenv("SPARK_HOME", str(jars.parent))
-    result = dstl("convert", str(written.root), str(tmp_path / "target"), *options)
+    result = dstl("convert", written.root, tmp_path / "target", *options)
     assert result.exit_code == 1
     assert "Spark 4.1, which is installed here, cannot write a state" in result.output
     assert "(4.2, 4.3)" in result.output

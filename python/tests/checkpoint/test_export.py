@@ -4,7 +4,8 @@
 from pathlib import Path
 
 import pytest
-from verified import HEADER, data, dstl, entry, flip, ten_batches, verified
+from invoked import dstl
+from verified import HEADER, data, entry, flip, ten_batches, verified
 from written_checkpoint import WrittenCheckpoint, aged, zip_of
 
 import spark_dstl
@@ -36,7 +37,7 @@ def test_a_begun_batch_whose_offsets_are_damaged_is_left_out(written: WrittenChe
     assert (done.batches, done.left_out) == ([*range(10)], {10: "offsets/10 is damaged"})
     assert names(target, "offsets") == [str(batch) for batch in range(10)]
     aged(written.root)
-    again = dstl("export", str(written.root), str(target), "--stopped")
+    again = dstl("export", written.root, target, "--stopped")
     assert "left out batch 10, which the query runs again: offsets/10 is damaged" in again.output
 
 

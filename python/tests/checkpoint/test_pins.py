@@ -4,27 +4,21 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from invoked import dstl
 from written_checkpoint import WrittenCheckpoint
 
 import spark_dstl
 from spark_dstl.checkpoint import pins
 from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.storage import Storage
-from spark_dstl.commands import main
 from spark_dstl.errors import CannotPin, CheckpointNotFound, DstlError, PinTooLate, UnreadableStorage
 
 
 def names(written: WrittenCheckpoint) -> list[str]:
     return sorted(path.name for path in (written.root / "dstl/epochs").glob("*.pin"))
-
-
-def dstl(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(one) for one in arguments], prog_name="dstl")
 
 
 def test_a_pin_names_its_batch_and_its_time_and_has_a_copy_of_offsets(written: WrittenCheckpoint) -> None:

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from invoked import dstl
 from written_checkpoint import WrittenCheckpoint, aged
 
 import spark_dstl
-from spark_dstl.commands import main
 from spark_dstl.errors import DstlError
 
 SEEDS = 1000 if os.environ.get("SPARK_DSTL_TEST_WHOLE") else 40
@@ -116,5 +115,5 @@ def test_a_command_ends_with_an_error_of_this_package(tmp_path: Path, seed: int)
     aged(written.root)
     for command, *words in COMMANDS:
         more = [word.replace("TARGET", str(tmp_path / "exported")) for word in words]
-        result = CliRunner().invoke(main, ["--debug", command, str(written.root), *more], prog_name="dstl")
+        result = dstl("--debug", command, written.root, *more)
         assert result.exception is None or isinstance(result.exception, SystemExit | DstlError), (done, command, more)

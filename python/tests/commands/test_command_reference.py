@@ -8,10 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from invoked import dstl
 from written_checkpoint import WrittenCheckpoint, aged
-
-from spark_dstl.commands import main
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "inspect.md"
@@ -39,7 +37,7 @@ def test_the_commands_of_the_page_run_in_their_order(checkpoints: Path) -> None:
     assert len(lines) > 10
     for line in lines:
         words = shlex.split(line.split(" > ")[0].replace("/checkpoints", str(checkpoints)))
-        result = CliRunner().invoke(main, words[1:], prog_name="dstl")
+        result = dstl(*words[1:])
         assert result.exit_code == 0, f"{line}: {result.output}"
     assert not (checkpoints / "clicks/commits/4").exists()
 

@@ -11,7 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
+from invoked import dstl
 
 import spark_dstl
 from spark_dstl.commands import Program, main
@@ -24,10 +25,6 @@ def jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path.touch()
     monkeypatch.setenv("SPARK_DSTL_JAR", str(path))
     return path
-
-
-def dstl(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments, prog_name="dstl")
 
 
 def test_json_is_what_conf_returns() -> None:
@@ -138,10 +135,8 @@ def test_a_command_runs_in_any_thread() -> None:
 
 
 def test_words_are_completed_by_the_shell() -> None:
-    environment = {"_DSTL_COMPLETE": "bash_complete", "COMP_CWORD": "3"}
-    completed = CliRunner().invoke(
-        main, env={**environment, "COMP_WORDS": "dstl config --commit-mode a"}, prog_name="dstl"
-    )
+    words = "dstl config --commit-mode a"
+    completed = dstl(_DSTL_COMPLETE="bash_complete", COMP_CWORD="3", COMP_WORDS=words)
     assert completed.output == "plain,async\n"
 
 

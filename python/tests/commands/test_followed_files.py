@@ -9,11 +9,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from click.testing import CliRunner
+from invoked import dstl
 
 from spark_dstl.checkpoint.following.changes import Position
 from spark_dstl.checkpoint.java.state import Selection
-from spark_dstl.commands import main
 from spark_dstl.commands.console.options import Location
 from spark_dstl.commands.reading.follow import Files
 from spark_dstl.errors import DstlError
@@ -121,6 +120,6 @@ def test_the_first_start_writes_where_the_next_one_continues(tmp_path: Path, mon
 
     monkeypatch.setattr(Location, "opened", lambda _: nullcontext(Query()))
     for _ in range(2):
-        done = CliRunner().invoke(main, ["follow", "checkpoint", "--to", str(tmp_path / "to"), "--no-wait"])
+        done = dstl("follow", "checkpoint", "--to", tmp_path / "to", "--no-wait")
         assert done.exit_code == 0, done.output
     assert begun == [None, Position(4, "entry")]

@@ -6,23 +6,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 from fake_storage import FOLDER
+from invoked import dstl
 
 from spark_dstl import dependencies
 from spark_dstl.checkpoint.locate import StorageOptions
-from spark_dstl.commands import console, main
+from spark_dstl.commands import console
 from spark_dstl.probing.places import LocalFiles, storage_at
 from spark_dstl.probing.storage import Refused
 
 WORTH = Path(__file__).resolve().parents[3] / "docs" / "worth-it.md"
 
 
-def dstl(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ("probe", *arguments), prog_name="dstl")
+probe = partial(dstl, "probe")
 
 
 def leftovers_in(directory: Path) -> list[str]:
@@ -31,7 +31,7 @@ def leftovers_in(directory: Path) -> list[str]:
 
 def test_a_local_directory_is_probed_and_left_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "clicks").mkdir()
-    result = dstl(str(tmp_path), "--objects", "30", "--size", "1k")
+    result = probe(tmp_path, "--objects", "30", "--size", "1k")
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
     assert [path.name for path in tmp_path.iterdir()] == ["clicks"]
@@ -43,12 +43,12 @@ def test_a_local_directory_is_probed_and_left_as_it_was(tmp_path: Path) -> None:
 
 
 def test_without_a_path_the_cost_of_a_query_is_printed() -> None:
-    result = dstl("--query", "partitions=64,stores=1,batches-per-hour=600")
+    result = probe("--query", "partitions=64,stores=1,batches-per-hour=600")
     assert result.exit_code == 0, result.output
     assert "A query with 64 partitions of 1 store, 16 slots and 600 batches an hour" in result.output
     assert re.search(r"^requests that a batch waits for +8 +2$", result.output, re.MULTILINE), result.output
     assert re.search(r"^ms of waiting, with medians +320 +80\.0$", result.output, re.MULTILINE), result.output
-    assert json.loads(dstl("--query", "stores=4", "--output", "json").output)["shape"]["stores"] == 4
+    assert json.loads(probe("--query", "stores=4", "--output", "json").output)["shape"]["stores"] == 4
 
 
 @pytest.mark.skipif(not WORTH.exists(), reason="only in a checkout of the whole project")
@@ -60,26 +60,26 @@ def test_the_page_about_costs_has_what_the_command_prints() -> None:
     assert len(rows) > 4
     for partitions, stores, batches, *shown in rows:
         query = f"partitions={partitions},stores={stores},batches-per-hour={batches}"
-        cost = json.loads(dstl("--query", query, "--output", "json").output)
+        cost = json.loads(probe("--query", query, "--output", "json").output)
         milliseconds = [f"{1000 * cost[f'{of}_median']:,.0f}" for of in ("stock", "log")]
         assert shown == milliseconds + [f"{cost[f'{of}_dollars_a_month']:,.0f}" for of in ("stock", "log")]
     (example,) = re.findall(r"^dstl probe (--query \S+)$", page, re.MULTILINE)
-    assert dstl(*example.split()).exit_code == 0
+    assert probe(*example.split()).exit_code == 0
 
 
 @pytest.mark.parametrize("query", ["", "partitions", "partitions=0", "stores=17", "partition=4", "slots=1.5"])
 def test_a_wrong_figure_of_a_query_is_refused_by_name(query: str) -> None:
-    result = dstl("--query", query)
+    result = probe("--query", query)
     assert result.exit_code == 2
     assert f"{query} is not NAME=NUMBER with one of partitions up to 10000, stores up to 16" in result.output
 
 
 def test_a_path_or_a_query_is_needed() -> None:
-    assert (dstl().exit_code, "Missing argument 'PATH'" in dstl().output) == (2, True)
+    assert (probe().exit_code, "Missing argument 'PATH'" in probe().output) == (2, True)
 
 
 def test_the_report_is_an_object_in_json(tmp_path: Path) -> None:
-    result = dstl(f"file:{tmp_path}", "--objects", "10", "--output", "json")
+    result = probe(f"file:{tmp_path}", "--objects", "10", "--output", "json")
     assert result.exit_code == 0, result.output
     found = json.loads(result.output)
     series = {one["kind"]: one for one in found["series"]}
@@ -110,7 +110,7 @@ def place(s3: Callable[[Path], str], tmp_path: Path) -> str:
 
 
 def test_s3_is_probed_and_left_as_it_was(place: str) -> None:
-    result = dstl(place, "--objects", "20", "--size", "100")
+    result = probe(place, "--objects", "20", "--size", "100")
     assert result.exit_code == 0, result.output
     assert "Exclusive creation: yes" in result.output
     s3_place = storage_at(place, StorageOptions(), 10)
@@ -120,7 +120,7 @@ def test_s3_is_probed_and_left_as_it_was(place: str) -> None:
 
 @pytest.mark.usefixtures("ignored")
 def test_a_server_that_ignores_conditions_is_an_exit_code(place: str) -> None:
-    result = dstl(place, "--objects", "5", "--size", "100")
+    result = probe(place, "--objects", "5", "--size", "100")
     assert result.exit_code == console.NOT_EXCLUSIVE, result.output
     assert "Exclusive creation: NO" in result.output
     assert storage_at(place, StorageOptions(), 10).folders() == []
@@ -131,19 +131,19 @@ def test_leftovers_are_named_and_removed_when_asked_for(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "put-1").write_bytes(b"x")
     (tmp_path / ".dstl-probe-notes").mkdir()
-    result = dstl(str(tmp_path), "--objects", "5")
+    result = probe(tmp_path, "--objects", "5")
     assert result.exit_code == 0, result.output
     assert f"{tmp_path}/{FOLDER}\ndstl probe {tmp_path} --remove-leftovers removes it.\n" in result.output
     assert folder.exists()
-    result = dstl(str(tmp_path), "--remove-leftovers")
+    result = probe(tmp_path, "--remove-leftovers")
     assert (result.exit_code, result.output) == (0, f"removed {tmp_path}/{FOLDER}\n")
     assert leftovers_in(tmp_path) == [".dstl-probe-notes"]
-    assert dstl(str(tmp_path), "--remove-leftovers").output == "Nothing was left by earlier probes.\n"
+    assert probe(tmp_path, "--remove-leftovers").output == "Nothing was left by earlier probes.\n"
 
 
 def test_a_leftover_that_cannot_be_removed_is_named_and_is_an_exit_code(tmp_path: Path) -> None:
     (tmp_path / FOLDER / "sub").mkdir(parents=True)
-    result = dstl(str(tmp_path), "--remove-leftovers")
+    result = probe(tmp_path, "--remove-leftovers")
     assert (result.exit_code, result.output) == (1, f"could not be removed: {tmp_path}/{FOLDER}/sub\n")
 
 
@@ -156,11 +156,11 @@ def silent_endpoint(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_an_error_is_one_line_without_secrets(tmp_path: Path, silent_endpoint: str) -> None:
-    missing = dstl(str(tmp_path / "not-there"))
+    missing = probe(tmp_path / "not-there")
     assert (missing.exit_code, missing.output.count("\n")) == (1, 1)
     assert "not-there" in missing.output
     assert not (tmp_path / "not-there").exists()
-    silent = dstl("s3a://bucket/q", "--endpoint", silent_endpoint)
+    silent = probe("s3a://bucket/q", "--endpoint", silent_endpoint)
     assert (silent.exit_code, silent.output.count("\n")) == (1, 1)
     assert "s3a://bucket/q could not be listed" in silent.output
     assert "very-secret" not in silent.output
@@ -172,14 +172,14 @@ def test_without_the_client_the_error_names_the_extra(monkeypatch: pytest.Monkey
         raise ImportError(module)
 
     monkeypatch.setattr(dependencies, "import_module", missing)
-    result = dstl(place)
+    result = probe(place)
     assert result.exit_code == 1
     assert 'pip install "spark-dstl[probe]"' in result.output
 
 
 @pytest.mark.parametrize("wrong", [("--size", "17m"), ("--size", "0"), ("--objects", "10001"), ("--concurrency", "65")])
 def test_the_options_have_limits(tmp_path: Path, wrong: tuple[str, str]) -> None:
-    assert dstl(str(tmp_path), *wrong).exit_code == 2
+    assert probe(tmp_path, *wrong).exit_code == 2
 
 
 @pytest.mark.parametrize(("objects", "named"), [(1, r"put-0"), (10, r"\d\d objects in \S+/\.dstl-probe-[0-9a-f]{16}$")])
@@ -192,7 +192,7 @@ def test_many_leftovers_are_counted_and_few_are_named(
             raise Refused("it is locked")
 
     monkeypatch.setattr(LocalFiles, "delete", kept)
-    result = dstl(str(tmp_path), "--objects", str(objects))
+    result = probe(tmp_path, "--objects", objects)
     assert result.exit_code == 1
     (line,) = (line for line in result.output.splitlines() if line.startswith("could not be removed"))
     assert re.search(named, line)

@@ -7,21 +7,16 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from click.testing import CliRunner, Result
+from invoked import dstl
 from progress_samples import operator, progress, told
 
 from spark_dstl import MetricsListener, QueryMetrics
-from spark_dstl.commands import main
 from spark_dstl.monitoring import drawing
 from spark_dstl.monitoring.report_page import page
 from spark_dstl.monitoring.summary import grouped, runs_of
 from spark_dstl.percentiles import percentile
 
 ELSEWHERE = re.compile(r"""(?:src|href)\s*=\s*["'](?!#)|url\((?!#)|@import|<script""")
-
-
-def dstl(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments], prog_name="dstl")
 
 
 def batches(count: int, **log: int) -> list[QueryMetrics]:

@@ -19,12 +19,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from invoked import dstl
 from progress_samples import operator, progress
 from rich.console import Console
 
 from spark_dstl import InvalidProgress, MissingPackage, NotWatchable
-from spark_dstl.commands import main
 from spark_dstl.commands.console import keys
 from spark_dstl.commands.watch import polled
 from spark_dstl.monitoring.live_view import Board
@@ -41,8 +40,7 @@ GAUGES = {
 }
 
 
-def dstl(*arguments: object) -> Result:
-    return CliRunner().invoke(main, ["watch", *(str(argument) for argument in arguments)], prog_name="dstl")
+watch = partial(dstl, "watch")
 
 
 @contextmanager
@@ -166,7 +164,7 @@ def test_a_sample_of_a_driver_sums_over_operations() -> None:
 )
 def test_another_server_is_an_error_in_one_line_with_its_address(status: int, body: bytes, problem: str) -> None:
     with serving(status, body) as address:
-        result = dstl(address)
+        result = watch(address)
     assert result.exit_code == 1
     assert result.output.startswith(f"Error: {address}/metrics/json/: ")
     assert problem in result.output
@@ -175,12 +173,12 @@ def test_another_server_is_an_error_in_one_line_with_its_address(status: int, bo
 
 @pytest.mark.parametrize("address", ["ftp://localhost:4040", "http://", "http://[::1", "file:///etc/passwd"])
 def test_an_invalid_address_is_refused(address: str) -> None:
-    assert dstl(address).output == f"Error: {address} is not the address of a UI, such as http://localhost:4040\n"
+    assert watch(address).output == f"Error: {address} is not the address of a UI, such as http://localhost:4040\n"
 
 
 @pytest.mark.parametrize("host", ["http://user:secret@localhost", "http://user:secret@[::1", "ftp://secret@localhost"])
 def test_a_password_in_an_address_is_refused_and_not_repeated(host: str) -> None:
-    result = dstl(f"{host}:4040")
+    result = watch(f"{host}:4040")
     assert result.exit_code == 1
     assert "cannot have a user or a password" in result.output
     assert "secret" not in result.output
@@ -192,17 +190,17 @@ def test_a_pipe_gets_a_line_for_each_batch_and_once_the_newest_of_each_query(tmp
     with closing(ProgressFile(file)) as source:
         first = next(polled(source, 1, lambda _: None, once=False))
     assert [sample.figures["batch"] for sample in first] == [0, 1]
-    (line,) = dstl("--once", file).output.splitlines()
+    (line,) = watch("--once", file).output.splitlines()
     assert line.split()[:3] == ["2026-01-02T03:04:05Z", "clicks", "batch=1"]
     assert "log_bytes=9000" in line
-    found = json.loads(dstl("--once", "--output", "json", file).output)
+    found = json.loads(watch("--once", "--output", "json", file).output)
     assert found["figures"]["batch"] == 1
     assert found["at"] == "2026-01-02T03:04:05.678000+00:00"
 
 
 def test_a_missing_file_is_an_error_that_tells_how_a_ui_is_named(tmp_path: Path) -> None:
     for place in (str(tmp_path / "absent"), "localhost:4040"):
-        result = dstl(place)
+        result = watch(place)
         assert result.exit_code == 1
         assert result.output == (
             f"Error: there is no file {place}; a driver's UI is named by its address, such as http://localhost:4040\n"

@@ -18,18 +18,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from click.testing import CliRunner
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from imitated_java import following
+from invoked import dstl
 from pyarrow import flight
 from served import Checkpoint, Client, Follower, served, until
 from written_checkpoint import WrittenCheckpoint, entry_id
 
 import spark_dstl
-from spark_dstl.commands import main
 from spark_dstl.commands.reading.serve import _run
 from spark_dstl.errors import JvmFailed
 from spark_dstl.serving.metrics import Metrics, serve_metrics
@@ -41,7 +40,7 @@ from spark_dstl.serving.server import Limits, StateServer
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org", "127.0.0.1.example.org"])
 @pytest.mark.parametrize("token", ["", " \n"])
 def test_it_listens_elsewhere_only_with_a_token(tmp_path: Path, host: str, token: str) -> None:
-    result = CliRunner().invoke(main, ["serve", str(tmp_path), "--host", host], env={"DSTL_SERVE_TOKEN": token})
+    result = dstl("serve", tmp_path, "--host", host, DSTL_SERVE_TOKEN=token)
     assert result.exit_code == 2
     assert f"{host} is not a loopback address: give clients a token" in result.output
 
@@ -52,7 +51,7 @@ def test_it_listens_there_otherwise(tmp_path: Path, options: tuple[str, ...]) ->
     token = tmp_path / "token"
     token.write_text("secret\n")
     given = [*options, str(token)] if options[-1] == "--token-file" else options
-    result = CliRunner().invoke(main, ["serve", str(tmp_path / "none"), *given], env={"DSTL_SERVE_TOKEN": ""})
+    result = dstl("serve", tmp_path / "none", *given, DSTL_SERVE_TOKEN="")
     assert result.exit_code == 1
     assert "secret" not in result.output
 
@@ -60,14 +59,14 @@ def test_it_listens_there_otherwise(tmp_path: Path, options: tuple[str, ...]) ->
 def test_an_empty_file_is_no_token(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("\n")
-    result = CliRunner().invoke(main, ["serve", str(tmp_path), "--token-file", str(token)])
+    result = dstl("serve", tmp_path, "--token-file", token)
     assert result.exit_code == 2
     assert f"{token} is empty" in result.output
 
 
 def test_a_certificate_has_a_key(tmp_path: Path) -> None:
     (tmp_path / "cert.pem").touch()
-    result = CliRunner().invoke(main, ["serve", str(tmp_path), "--certificate", str(tmp_path / "cert.pem")])
+    result = dstl("serve", tmp_path, "--certificate", tmp_path / "cert.pem")
     assert result.exit_code == 2
     assert "--certificate and --private-key go together" in result.output
 
