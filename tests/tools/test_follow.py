@@ -15,7 +15,7 @@ from invoked import dstl
 from pyspark.sql import SparkSession
 
 import spark_dstl
-from clicks import RETAIN_LITTLE, SNAPSHOTS, Clicks
+from clicks import Clicks
 from convertible import CONVERTIBLE
 from settings import FORMAT_VERSION, IN_FULL
 from settings import dstl as dstl_settings
@@ -185,44 +185,6 @@ def test_state_variables_are_followed(spark: SparkSession, tmp_path: Path) -> No
             theirs = checkpoint.changes(one.batch).read_all()
             families = Counter(one.changes.column("column_family").to_pylist())
             assert families == Counter(theirs.column("column_family").to_pylist()), one.batch
-
-
-@pytest.mark.usefixtures("short_looks")
-def test_a_rollback_ends_following_by_name(spark: SparkSession, tmp_path: Path) -> None:
-    clicks = Clicks.create(spark, tmp_path / "query", 7)
-    clicks.resume(5)
-    with spark_dstl.follow(str(clicks.checkpoint), after=0) as followed:
-        assert [one.batch for one in followed.changes(waits=False)] == [1, 2, 3, 4]
-        assert dstl("rollback", clicks.checkpoint, "--to", "2", "--apply", "--stopped").exit_code == 0
-        with pytest.raises(spark_dstl.HistoryChanged, match="was rolled back") as raised:
-            list(followed.changes(waits=False))
-        assert raised.value.last == 2
-        position = followed.position
-        clicks.delete_output(2)
-        clicks.resume()
-        with pytest.raises(spark_dstl.HistoryChanged) as raised:
-            list(followed.changes(waits=False))
-        assert raised.value.last == 2
-    with pytest.raises(spark_dstl.HistoryChanged), spark_dstl.follow(str(clicks.checkpoint), after=position):
-        pass
-
-
-def test_a_follower_that_falls_behind_fails_by_name(spark: SparkSession, tmp_path: Path) -> None:
-    clicks = Clicks.create(spark, tmp_path / "query", 50, {**RETAIN_LITTLE, **SNAPSHOTS})
-    clicks.resume(3)
-    with spark_dstl.follow(str(clicks.checkpoint)) as followed:
-        clicks.resume_until_deleted("offsets/4", 5)
-        newest = 49 - len(clicks.later)
-        assert [one.batch for one in followed.changes(waits=False)] == [*range(3, newest + 1)], "they are pinned"
-        with spark_dstl.follow(str(clicks.checkpoint), after=3) as late:
-            for one in late.changes(waits=False):
-                assert sorted(windows(one).values()) == sink(clicks, one.batch), "as the one before has pinned it"
-            assert late.position.batch == newest
-        assert dstl("unpin", clicks.checkpoint, "--all").exit_code == 0
-        clicks.resume_until_deleted(f"commits/{newest + 1}", 5)
-        deleted = rf"batch {newest + 1} of .* was deleted before it was followed"
-        with pytest.raises(spark_dstl.FellBehind, match=deleted):
-            list(followed.changes(waits=False))
 
 
 def test_files_of_batches_are_complete_over_interruptions(spark: SparkSession, tmp_path: Path) -> None:

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -18,11 +19,19 @@ from spark_dstl.checkpoint.sparkfiles import PARTITIONS
 from spark_dstl.checkpoint.storage import Storage, StoredObject
 from spark_dstl.errors import CannotPin, CheckpointNotFound, FellBehind, HistoryChanged, UnreadableState
 
+Follow = Callable[..., tuple[Followed, Reader]]
+
 
 @pytest.fixture
-def checkpoint(written: WrittenCheckpoint) -> Iterator[spark_dstl.Checkpoint]:
-    with spark_dstl.open(str(written.root)) as opened:
-        yield opened
+def follow(written: WrittenCheckpoint) -> Iterator[Follow]:
+    """Start followers, which end with the test."""
+    with spark_dstl.open(str(written.root)) as checkpoint, ExitStack() as started:
+
+        def start(*arguments: Any, **options: Any) -> tuple[Followed, Reader]:
+            followed, reader = following(checkpoint, *arguments, **options)
+            return started.enter_context(followed), reader
+
+        yield start
 
 
 def batches(followed: Followed) -> list[int]:
@@ -33,7 +42,7 @@ def pinned(written: WrittenCheckpoint) -> list[int]:
     return [int(path.name.split("-")[0]) for path in (written.root / "dstl/epochs").glob("*.pin")]
 
 
-def test_a_follower_waits_for_the_next_batch(written: WrittenCheckpoint, checkpoint: spark_dstl.Checkpoint) -> None:
+def test_a_follower_waits_for_the_next_batch(written: WrittenCheckpoint, follow: Follow) -> None:
     waits = []
 
     def wait(seconds: float) -> None:
@@ -41,7 +50,7 @@ def test_a_follower_waits_for_the_next_batch(written: WrittenCheckpoint, checkpo
         if len(waits) == 3:
             written.batch(4)
 
-    followed, reader = following(checkpoint, None, wait)
+    followed, reader = follow(None, wait)
     (one,) = followed.changes(until=4)
     assert (one.batch, one.changes.to_pylist(), one.is_new_run) == (4, [{"n": 4}], False)
     assert len(waits) == 3
@@ -51,10 +60,10 @@ def test_a_follower_waits_for_the_next_batch(written: WrittenCheckpoint, checkpo
 
 
 def test_a_rollback_is_seen_while_a_follower_waits(
-    written: WrittenCheckpoint, checkpoint: spark_dstl.Checkpoint, monkeypatch: pytest.MonkeyPatch
+    written: WrittenCheckpoint, follow: Follow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The entries are listed now and then, and not for each look at the next one."""
-    followed, _ = following(checkpoint)
+    followed, _ = follow()
     (written.root / "commits/3").unlink()
     looked = 0
     listed = set()
@@ -75,22 +84,20 @@ def test_a_rollback_is_seen_while_a_follower_waits(
         next(followed.changes())
     assert looked == 40
     assert listed == {40}
-    followed.close()
 
 
-def test_a_batch_whose_rows_cannot_be_read_comes_again(checkpoint: spark_dstl.Checkpoint) -> None:
-    followed, reader = following(checkpoint, 0)
+def test_a_batch_whose_rows_cannot_be_read_comes_again(follow: Follow) -> None:
+    followed, reader = follow(0)
     reader.fails = True
     with pytest.raises(UnreadableState):
         batches(followed)
     reader.fails = False
     assert batches(followed) == [1, 2, 3]
-    followed.close()
 
 
-def test_the_pin_moves_with_the_follower(written: WrittenCheckpoint, checkpoint: spark_dstl.Checkpoint) -> None:
+def test_the_pin_moves_with_the_follower(written: WrittenCheckpoint, follow: Follow) -> None:
     now = 0.0
-    followed, _ = following(checkpoint, 0, clock=lambda: now)
+    followed, _ = follow(0, clock=lambda: now)
     assert pinned(written) == [0]
     batches(followed)
     assert pinned(written) == [0], "not with each batch"
@@ -98,12 +105,9 @@ def test_the_pin_moves_with_the_follower(written: WrittenCheckpoint, checkpoint:
     written.batch(4)
     assert batches(followed) == [4]
     assert pinned(written) == [4]
-    followed.close()
 
 
-def test_a_follower_behind_what_spark_retains_keeps_its_pin(
-    written: WrittenCheckpoint, checkpoint: spark_dstl.Checkpoint
-) -> None:
+def test_a_follower_behind_what_spark_retains_keeps_its_pin(written: WrittenCheckpoint, follow: Follow) -> None:
     now = 0.0
 
     def clock() -> float:
@@ -111,29 +115,27 @@ def test_a_follower_behind_what_spark_retains_keeps_its_pin(
         now += 61
         return now
 
-    followed, _ = following(checkpoint, 0, clock=clock)
+    followed, _ = follow(0, clock=clock)
     for batch in range(3):
         (written.root / f"offsets/{batch}").unlink()
     assert batches(followed) == [1, 2, 3]
     assert pinned(written) == [3]
-    followed.close()
 
 
 def test_a_follower_from_a_batch_that_spark_does_not_retain_pins_the_newest(
-    written: WrittenCheckpoint, checkpoint: spark_dstl.Checkpoint
+    written: WrittenCheckpoint, follow: Follow
 ) -> None:
     for batch in range(3):
         (written.root / f"offsets/{batch}").unlink()
-    followed, _ = following(checkpoint, 0)
+    followed, _ = follow(0)
     assert pinned(written) == [3]
     assert batches(followed) == [1, 2, 3]
-    followed.close()
 
 
 @pytest.mark.parametrize(("more", "is_used"), [(0, True), (1, False)])
 def test_settings_that_spark_has_deleted_are_those_of_a_newer_batch_with_as_many_partitions(
     written: WrittenCheckpoint,
-    checkpoint: spark_dstl.Checkpoint,
+    follow: Follow,
     monkeypatch: pytest.MonkeyPatch,
     more: int,
     is_used: bool,
@@ -149,97 +151,87 @@ def test_settings_that_spark_has_deleted_are_those_of_a_newer_batch_with_as_many
     monkeypatch.setattr(Reader, "batch", batch)
     (written.root / "offsets/0").unlink()
     for after in (-1, 0):
-        followed, _ = following(checkpoint, after)
+        followed, _ = follow(after)
         batches(followed)
-        followed.close()
     assert asked == [newer if is_used else {}] * 2
 
 
-def test_a_rollback_ends_following(written: WrittenCheckpoint, checkpoint: spark_dstl.Checkpoint) -> None:
-    followed, _ = following(checkpoint, 0)
+def test_a_rollback_ends_following(written: WrittenCheckpoint, follow: Follow) -> None:
+    followed, _ = follow(0)
     batches(followed)
     position = followed.position
     (written.root / "commits/3").unlink()
-    with pytest.raises(HistoryChanged) as raised:
+    with pytest.raises(HistoryChanged, match="was rolled back") as raised:
         batches(followed)
     assert raised.value.last == 2
     followed.close()
     with pytest.raises(CheckpointNotFound):
-        following(checkpoint, position)
+        follow(position)
     assert pinned(written) == []
 
 
-def test_a_batch_of_another_history_is_not_returned(
-    written: WrittenCheckpoint, checkpoint: spark_dstl.Checkpoint
-) -> None:
+def test_a_batch_of_another_history_is_not_returned(written: WrittenCheckpoint, follow: Follow) -> None:
     """The query was rolled back to batch 2, and has since committed batch 3 again, and batch 4."""
-    followed, _ = following(checkpoint, 0)
+    followed, _ = follow(0)
     batches(followed)
     written.entry(3, written.changes(3), run=1, previous=entry_id(2))
     written.entry(4, written.changes(4), run=1)
-    with pytest.raises(HistoryChanged) as raised:
+    with pytest.raises(HistoryChanged, match="was rolled back") as raised:
         batches(followed)
     assert raised.value.last == 2
-    followed.close()
 
 
-def test_a_position_of_another_history_is_refused(
-    written: WrittenCheckpoint, checkpoint: spark_dstl.Checkpoint
-) -> None:
+def test_a_position_of_another_history_is_refused(written: WrittenCheckpoint, follow: Follow) -> None:
     with pytest.raises(HistoryChanged) as raised:
-        following(checkpoint, Position(2, "00000000-0000-4000-8000-000000000000"))
+        follow(Position(2, "00000000-0000-4000-8000-000000000000"))
     assert raised.value.last is None
     assert pinned(written) == []
 
 
-def test_a_deleted_next_batch_ends_following(written: WrittenCheckpoint, checkpoint: spark_dstl.Checkpoint) -> None:
-    followed, _ = following(checkpoint, 0)
+def test_a_deleted_next_batch_ends_following(written: WrittenCheckpoint, follow: Follow) -> None:
+    followed, _ = follow(0)
     for batch in (0, 1):
         (written.root / f"commits/{batch}").unlink()
-    with pytest.raises(FellBehind, match="as of batch 2 or later"):
+    deleted = r"batch 1 of .* was deleted before it was followed: .* as of batch 2 or later"
+    with pytest.raises(FellBehind, match=deleted):
         batches(followed)
-    followed.close()
 
 
 def test_without_a_pin_the_changes_come_as_well(
-    written: WrittenCheckpoint, checkpoint: spark_dstl.Checkpoint, monkeypatch: pytest.MonkeyPatch
+    written: WrittenCheckpoint, follow: Follow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(*_: Any) -> None:
         raise CannotPin("no")
 
     monkeypatch.setattr("spark_dstl.checkpoint.pins.create_pin", refused)
-    followed, _ = following(checkpoint, 1)
+    followed, _ = follow(1)
     assert batches(followed) == [2, 3]
     followed.close()
     assert pinned(written) == []
 
 
-def test_a_copy_is_loaded_once_for_each_run(written: WrittenCheckpoint, checkpoint: spark_dstl.Checkpoint) -> None:
-    followed, reader = following(checkpoint, 1, copies=True)
+def test_a_copy_is_loaded_once_for_each_run(written: WrittenCheckpoint, follow: Follow) -> None:
+    followed, reader = follow(1, copies=True)
     assert [one.batch for one in followed.batches(waits=False)] == [2, 3]
     written.batch(4)
     reader.later_runs[4] = "another"
     assert batches(followed) == [4]
     assert reader.copied == ["load 1", "apply 2", "apply 3", "load 4"]
-    followed.close()
 
 
-def test_a_copy_that_could_not_be_changed_is_loaded_again(checkpoint: spark_dstl.Checkpoint) -> None:
-    followed, reader = following(checkpoint, 1, copies=True)
+def test_a_copy_that_could_not_be_changed_is_loaded_again(follow: Follow) -> None:
+    followed, reader = follow(1, copies=True)
     reader.fails = True
     with pytest.raises(UnreadableState):
         list(followed.batches(waits=False))
     reader.fails = False
     assert [one.batch for one in followed.batches(waits=False)] == [2, 3]
     assert reader.copied == ["load 1", "load 2", "apply 3"]
-    followed.close()
 
 
-def test_a_copy_is_read_while_a_batch_is_applied(
-    checkpoint: spark_dstl.Checkpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copy_is_read_while_a_batch_is_applied(follow: Follow, monkeypatch: pytest.MonkeyPatch) -> None:
     """The Java process decides what a read waits for: a key for its store alone."""
-    followed, reader = following(checkpoint, 1, copies=True)
+    followed, reader = follow(1, copies=True)
     copy = followed.local_copy()
     read = []
 
@@ -250,13 +242,12 @@ def test_a_copy_is_read_while_a_batch_is_applied(
         monkeypatch.setattr(reader, "_copy", applies)
         list(followed.batches(waits=False))
     assert read == [copy, copy]
-    followed.close()
 
 
 def test_after_an_interrupt_in_the_middle_of_a_batch_the_copy_is_loaded_again(
-    checkpoint: spark_dstl.Checkpoint, monkeypatch: pytest.MonkeyPatch
+    follow: Follow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    followed, reader = following(checkpoint, 1, copies=True)
+    followed, reader = follow(1, copies=True)
 
     def interrupts(_what: str) -> None:
         raise KeyboardInterrupt
@@ -267,22 +258,20 @@ def test_after_an_interrupt_in_the_middle_of_a_batch_the_copy_is_loaded_again(
             list(followed.batches(waits=False))
     followed.local_copy()
     assert reader.copied == ["load 1", "load 1"]
-    followed.close()
 
 
-def test_a_copy_from_before_the_first_batch_is_loaded_with_it(checkpoint: spark_dstl.Checkpoint) -> None:
-    followed, reader = following(checkpoint, -1, copies=True)
+def test_a_copy_from_before_the_first_batch_is_loaded_with_it(follow: Follow) -> None:
+    followed, reader = follow(-1, copies=True)
     with pytest.raises(CheckpointNotFound, match=r"no batch of .* was followed yet"):
         followed.table()
     list(followed.batches(waits=False))
     assert reader.copied == ["load 0", "apply 1", "apply 2", "apply 3"]
-    followed.close()
 
 
 def test_a_copy_starts_anew_when_it_falls_behind(
-    written: WrittenCheckpoint, checkpoint: spark_dstl.Checkpoint, caplog: pytest.LogCaptureFixture
+    written: WrittenCheckpoint, follow: Follow, caplog: pytest.LogCaptureFixture
 ) -> None:
-    followed, reader = following(checkpoint, 0, copies=True)
+    followed, reader = follow(0, copies=True)
     for batch in (0, 1):
         (written.root / f"commits/{batch}").unlink()
     assert batches(followed) == []
@@ -293,14 +282,13 @@ def test_a_copy_starts_anew_when_it_falls_behind(
     written.batch(4)
     written.batch(5)
     assert [one.is_new_start for one in followed.changes(waits=False)] == [True, False]
-    followed.close()
 
 
 @pytest.mark.parametrize("copies", [True, False])
 def test_a_follower_starts_anew_after_a_batch_that_is_not_in_the_log(
-    written: WrittenCheckpoint, checkpoint: spark_dstl.Checkpoint, copies: bool
+    written: WrittenCheckpoint, follow: Follow, copies: bool
 ) -> None:
-    followed, reader = following(checkpoint, 3, copies=copies, starts_anew=True)
+    followed, reader = follow(3, copies=copies, starts_anew=True)
     written.plain_entry(4)
     assert batches(followed) == []
     assert (followed.position, followed.starts) == (Position(4, None), 2)
@@ -308,14 +296,11 @@ def test_a_follower_starts_anew_after_a_batch_that_is_not_in_the_log(
     (one,) = followed.changes(waits=False)
     assert (one.batch, one.is_new_start) == (5, True)
     assert reader.copied == (["load 3", "load 4", "load 5"] if copies else [])
-    followed.close()
 
 
 @pytest.mark.parametrize("copies", [True, False])
-def test_a_follower_that_does_not_start_anew_says_why(
-    written: WrittenCheckpoint, checkpoint: spark_dstl.Checkpoint, copies: bool
-) -> None:
-    followed, _ = following(checkpoint, 3, copies=copies, starts_anew=False)
+def test_a_follower_that_does_not_start_anew_says_why(written: WrittenCheckpoint, follow: Follow, copies: bool) -> None:
+    followed, _ = follow(3, copies=copies, starts_anew=False)
     written.plain_entry(4)
     with pytest.raises(UnreadableState, match=r"batch 4 of .* dstl repartition, which changes no row: continue after"):
         batches(followed)
@@ -324,13 +309,12 @@ def test_a_follower_that_does_not_start_anew_says_why(
     with pytest.raises(FellBehind):
         batches(followed)
     assert followed.starts == 1
-    followed.close()
 
 
 @pytest.mark.parametrize("copies", [True, False])
 def test_a_batch_takes_two_requests(
     written: WrittenCheckpoint,
-    checkpoint: spark_dstl.Checkpoint,
+    follow: Follow,
     monkeypatch: pytest.MonkeyPatch,
     copies: bool,
 ) -> None:
@@ -345,7 +329,7 @@ def test_a_batch_takes_two_requests(
             # Only the entry is read, and not by the stand-in.
             requests.clear()
 
-    followed, reader = following(checkpoint, 0, wait, copies=copies)
+    followed, reader = follow(0, wait, copies=copies)
     read = reader._entry
 
     def entry(batch: int, length: int) -> Any:
@@ -371,13 +355,12 @@ def test_a_batch_takes_two_requests(
     assert waits == [1, 2, 3], "a look each"
     assert requests == ["looked at commits/4", "read commits/4"]
     assert reader.entries == [1, 2, 3, 4]
-    followed.close()
 
 
 def test_a_copy_whose_load_failed_at_a_fresh_start_is_loaded_before_a_batch_is_applied(
-    written: WrittenCheckpoint, checkpoint: spark_dstl.Checkpoint
+    written: WrittenCheckpoint, follow: Follow
 ) -> None:
-    followed, reader = following(checkpoint, 0, copies=True)
+    followed, reader = follow(0, copies=True)
     for batch in (0, 1):
         (written.root / f"commits/{batch}").unlink()
     reader.fails = True
@@ -387,15 +370,13 @@ def test_a_copy_whose_load_failed_at_a_fresh_start_is_loaded_before_a_batch_is_a
     written.batch(4)
     assert [one.batch for one in followed.batches(waits=False)] == [4]
     assert reader.copied[-1] == "load 4"
-    followed.close()
 
 
-def test_a_copy_starts_anew_after_a_rollback(written: WrittenCheckpoint, checkpoint: spark_dstl.Checkpoint) -> None:
-    followed, reader = following(checkpoint, 1, copies=True)
+def test_a_copy_starts_anew_after_a_rollback(written: WrittenCheckpoint, follow: Follow) -> None:
+    followed, reader = follow(1, copies=True)
     list(followed.batches(waits=False))
     written.entry(3, written.changes(3), run=1, previous=entry_id(2))
     written.entry(4, written.changes(4), run=1)
     assert batches(followed) == []
     assert (followed.position.batch, followed.starts) == (4, 2)
     assert reader.copied == ["load 1", "apply 2", "apply 3", "load 4"]
-    followed.close()
