@@ -14,6 +14,7 @@ from clicks import RETAIN_LITTLE, SNAPSHOTS, Clicks
 from copies import copied
 from harness import damage
 from recipe import Recipe
+from settings import FORMAT_VERSION
 from spark_dstl.commands import console
 from spark_facts import LOGS_SNAPSHOTS, REPAIRS_SNAPSHOTS
 
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("short_looks")
 
 
 def test_a_damaged_commit_entry(tmp_path: Path, spark: SparkSession) -> None:
-    clicks = Clicks.create(spark, tmp_path / "query", files=5)
+    clicks = Clicks.create(spark, tmp_path / "query", files=5, settings={FORMAT_VERSION: "2"})
     entry = clicks.checkpoint / "commits" / "2"
     places = {"/checkpoints/clicks": clicks.checkpoint, "/backup/clicks": tmp_path / "backup"}
     with Recipe("A commit entry is damaged", places) as recipe:
