@@ -10,10 +10,9 @@ from typing import Any, cast
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 import query_driver
-from harness import Query, Reader, Run, damage
+from harness import Reader, Run, damage
 from scenarios import Aggregation
 from settings import dstl, log_confs
 from shared_session import contender
@@ -56,20 +55,9 @@ def test_the_first_line_of_the_error_names_the_damage(tmp_path: Path, spark: Spa
     # Loaded stores would not be read from storage again.
     cast(Any, spark.sparkContext._jvm).org.apache.spark.sql.execution.streaming.state.StateStore.stop()
     with pytest.raises(StreamingQueryException) as raised:
-        restart(session, query).awaitTermination()
+        # A Python sink would hide the error of the JVM.
+        query_driver.start(session, query.spec(), to_nothing=True).awaitTermination()
     first = str(raised.value).splitlines()[0]
     assert "DSTL_DAMAGED_LOG" in first, str(raised.value)
     assert re.search(rf"{re.escape(str(entry))} is damaged at offset \d+", first)
     assert "Restore the object from a backup" in first
-
-
-def restart(session: SparkSession, query: Query) -> StreamingQuery:
-    """Start the query without a Python sink, which would hide the error of the JVM."""
-    return (
-        query_driver.aggregation(session, query.input)
-        .writeStream.format("noop")
-        .outputMode("update")
-        .option("checkpointLocation", query.checkpoint)
-        .trigger(availableNow=True)
-        .start()
-    )
