@@ -9,7 +9,12 @@ from verified import HEADER, data, entry, flip, ten_batches, verified
 from written_checkpoint import WrittenCheckpoint, aged, zip_of
 
 import spark_dstl
+from spark_dstl import CannotExport
+from spark_dstl.checkpoint.export import export
 from spark_dstl.checkpoint.export.export import Exported
+from spark_dstl.checkpoint.storage import StoredObject
+from spark_dstl.checkpoint.survey import numbered
+from spark_dstl.errors import MissingLogObject
 
 
 @pytest.fixture
@@ -123,3 +128,57 @@ def test_plain_snapshots_that_are_no_state_of_a_committed_batch_are_left_out(
     target = tmp_path / "target"
     exported(aged(written.root), target)
     assert [name for name in names(target, "state/0/0") if "zip" in name] == ["5.zip"]
+
+
+def contents(target: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in target.rglob("*") if path.is_file()}
+
+
+def test_a_repeated_export_rewrites_only_damaged_objects(written: WrittenCheckpoint, tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    first = exported(written.root, target)
+    whole = contents(target)
+    changelog, *others = sorted(target.rglob("*.changelog"))
+    changelog.write_bytes(b"\0" * changelog.stat().st_size)
+    others[0].write_bytes(b"too short")
+    (target / "metadata").unlink()
+    again = exported(written.root, target)
+    assert contents(target) == whole
+    assert again.written == 2
+    assert again.kept == first.written - 2
+
+
+def test_an_export_overwrites_no_foreign_objects(written: WrittenCheckpoint, tmp_path: Path) -> None:
+    theirs = tmp_path / "target/state/theirs"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("theirs")
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        with pytest.raises(CannotExport, match="state/theirs"):
+            checkpoint.export(str(tmp_path / "target"), stopped=True)
+        with pytest.raises(CannotExport, match="not apart"):
+            checkpoint.export(str(written.root / "inside"), stopped=True)
+    assert list(contents(tmp_path / "target")) == [theirs]
+
+
+@pytest.mark.parametrize("directory", ["offsets", "commits"])
+def test_an_export_fails_when_a_query_deletes_what_it_has_listed(
+    written: WrittenCheckpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, directory: str
+) -> None:
+    def listed_and_deleted(objects: list[StoredObject]) -> dict[int, StoredObject]:
+        (written.root / directory / "0").unlink()
+        return numbered(objects)
+
+    monkeypatch.setattr(export, "numbered", listed_and_deleted)
+    with (
+        spark_dstl.open(str(written.root)) as checkpoint,
+        pytest.raises(MissingLogObject, match=rf"{directory}/0 was deleted: a query runs on the checkpoint"),
+    ):
+        checkpoint.export(str(tmp_path / "target"), stopped=True)
+    assert not (tmp_path / "target/offsets").exists()
+
+
+def test_a_damaged_checkpoint_is_not_exported(written: WrittenCheckpoint, tmp_path: Path) -> None:
+    flip(entry(written.root, 9), -70)
+    with spark_dstl.open(str(written.root)) as checkpoint, pytest.raises(CannotExport, match="cannot be rebuilt"):
+        checkpoint.export(str(tmp_path / "target"), stopped=True)
+    assert not (tmp_path / "target").exists()
