@@ -11,7 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 import spark_dstl
-from shared_session import Contest, contender
+from contests import played
 from spark_dstl import CannotConvert, UnreadableState, UnsupportedSpark
 from spark_dstl.release import installed_line
 from spark_facts import READABLE_FORMATS
@@ -20,8 +20,7 @@ from width_operators import OPERATORS
 
 @pytest.mark.skipif(bool(READABLE_FORMATS), reason="this Spark has readers of state")
 def test_reading_state_fails_on_a_spark_without_state_readers(tmp_path: Path, spark: SparkSession) -> None:
-    contest = Contest(contender(spark, "dstl"), OPERATORS[0], tmp_path)
-    contest.run()
+    contest = played(spark, OPERATORS[0], tmp_path)
     with (
         spark_dstl.open(str(contest.checkpoint)) as checkpoint,
         pytest.raises(UnsupportedSpark, match=r"has no readers of state.* install one of 4\.0, 4\.1, 4\.2, 4\.3"),
@@ -34,8 +33,7 @@ def test_reading_state_fails_on_a_spark_without_state_readers(tmp_path: Path, sp
 def test_reading_state_fails_for_a_checkpoint_format_unknown_to_spark(
     tmp_path: Path, spark: SparkSession, provider: str
 ) -> None:
-    contest = Contest(contender(spark, provider, 2), OPERATORS[0], tmp_path)
-    contest.run()
+    contest = played(spark, OPERATORS[0], tmp_path, provider, 2)
     # Spark's own reader looks for the file without an id in its name.
     with pytest.raises(Py4JJavaError, match=r"/state/0/[01]/\d+\.changelog does not exist"):
         contest.state()
@@ -54,8 +52,7 @@ def refused_as_unknown() -> AbstractContextManager[object]:
 
 @pytest.mark.skipif(installed_line().converts, reason="this Spark can write states at a batch of choice")
 def test_a_conversion_fails_on_a_spark_that_cannot_write_states(tmp_path: Path, spark: SparkSession) -> None:
-    contest = Contest(contender(spark, "default"), OPERATORS[0], tmp_path)
-    contest.run()
+    contest = played(spark, OPERATORS[0], tmp_path, "default")
     with (
         spark_dstl.open(str(contest.checkpoint)) as checkpoint,
         pytest.raises(CannotConvert, match=r"do this where a newer one is installed \(4\.2, 4\.3\)"),

@@ -96,6 +96,11 @@ class Contest:
     def checkpoint(self) -> Path:
         return self.work / "checkpoint"
 
+    @property
+    def newest(self) -> int:
+        """The newest committed batch."""
+        return max(int(entry.name) for entry in (self.checkpoint / "commits").iterdir() if entry.name.isdigit())
+
     def run(self) -> None:
         """Run half of the input with a processing time trigger, restart, and run the rest with `availableNow`."""
         self._add(0, RESTART)

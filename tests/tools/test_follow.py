@@ -6,9 +6,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from invoked import dstl
@@ -16,10 +14,11 @@ from pyspark.sql import SparkSession
 
 import spark_dstl
 from clicks import Clicks
+from contests import join_in, played, rows_of
 from convertible import CONVERTIBLE
 from settings import FORMAT_VERSION, IN_FULL
 from settings import dstl as dstl_settings
-from shared_session import Contest, Operator, contender
+from shared_session import Operator, contender
 from spark_dstl import ChangedBatch
 from spark_facts import JOIN_LAYOUTS, LINE
 from width_operators import OPERATORS
@@ -103,8 +102,7 @@ def test_a_copy_of_what_was_rolled_back_is_read_anew(spark: SparkSession, tmp_pa
 def test_state_that_spark_keeps_in_one_partition_is_read(
     spark: SparkSession, tmp_path: Path, operator: Operator
 ) -> None:
-    contest = Contest(contender(spark, "dstl", 1), operator, tmp_path)
-    contest.run()
+    contest = played(spark, operator, tmp_path)
     with spark_dstl.open(str(contest.checkpoint)) as checkpoint, checkpoint.follow(0, copies=True) as followed:
         state = checkpoint.state().read_all()
         assert state.num_rows == 1
@@ -136,37 +134,21 @@ def test_changes_in_data_files_below_a_configured_base_path_are_followed(spark: 
         assert followed.position.batch == 2
 
 
-def rows_of(table: Any, *left_out: str) -> Counter[str]:
-    """Rows in no order."""
-    return Counter(
-        repr(sorted((name, value) for name, value in row.items() if name not in left_out)) for row in table.to_pylist()
-    )
-
-
-JOIN = "spark.sql.streaming.join.stateFormatVersion"
 CASES = [
-    pytest.param(OPERATORS[1], {}, "dstl", 1, id="join-with-a-store-for-each-kind", marks=IF_IN_FULL),
+    pytest.param(OPERATORS[1], 1, id="join-with-a-store-for-each-kind", marks=IF_IN_FULL),
     *(
-        pytest.param(
-            OPERATORS[1],
-            {JOIN: str(layout), f"{JOIN[:-7]}V4.enabled": "true"},
-            "dstl",
-            version,
-            id=f"join-with-column-families-{layout}-{version}",
-            marks=marks,
-        )
+        pytest.param(join_in(layout), version, id=f"join-with-column-families-{layout}-{version}", marks=marks)
         for layout, version, marks in ((3, 1, IF_IN_FULL), (3, 2, ()), (4, 1, IF_IN_FULL), (4, 2, IF_IN_FULL))
         if layout in JOIN_LAYOUTS
     ),
 ]
 
 
-@pytest.mark.parametrize(("operator", "confs", "provider", "version"), CASES)
+@pytest.mark.parametrize(("operator", "version"), CASES)
 def test_changes_of_column_families_are_those_of_spark_s_reader(
-    spark: SparkSession, tmp_path: Path, operator: Any, confs: dict[str, str], provider: str, version: int
+    spark: SparkSession, tmp_path: Path, operator: Operator, version: int
 ) -> None:
-    contest = Contest(contender(spark, provider, version), replace(operator, confs=confs), tmp_path)
-    contest.run()
+    contest = played(spark, operator, tmp_path, version=version)
     compared = 0
     with spark_dstl.open(str(contest.checkpoint)) as checkpoint, checkpoint.follow(-1) as followed:
         for one in followed.changes(waits=False):
@@ -178,8 +160,7 @@ def test_changes_of_column_families_are_those_of_spark_s_reader(
 
 @pytest.mark.skipif(not IN_FULL, reason="like column families of a join")
 def test_state_variables_are_followed(spark: SparkSession, tmp_path: Path) -> None:
-    contest = Contest(contender(spark, "stock", 1), LEDGER, tmp_path)
-    contest.run()
+    contest = played(spark, LEDGER, tmp_path, "stock")
     with spark_dstl.open(str(contest.checkpoint)) as checkpoint, checkpoint.follow(-1) as followed:
         for one in followed.changes(waits=False):
             theirs = checkpoint.changes(one.batch).read_all()

@@ -14,13 +14,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from invoked import dstl
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import spark_dstl
+from contests import played
 from copies import copied
-from shared_session import Contest, contender
+from shared_session import Contest
 from spark_dstl import JvmOptions, Selection
 from spark_dstl.checkpoint import access
 from spark_dstl.checkpoint.java import gateway
@@ -34,9 +36,7 @@ if not READABLE_FORMATS:
 
 @pytest.fixture(scope="module")
 def counted(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Contest:
-    contest = Contest(contender(spark, "dstl"), OPERATORS[0], tmp_path_factory.mktemp("counted"))
-    contest.run()
-    return contest
+    return played(spark, OPERATORS[0], tmp_path_factory.mktemp("counted"))
 
 
 def test_a_condition_in_sql_selects_rows(counted: Contest) -> None:
@@ -80,7 +80,7 @@ DAMAGED_FILES = {
 
 @pytest.mark.parametrize("name", DAMAGED_FILES)
 def test_an_error_names_the_file_of_spark_that_is_damaged(counted: Contest, tmp_path: Path, name: str) -> None:
-    newest = max(int(entry.name) for entry in (counted.checkpoint / "commits").glob("[0-9]*"))
+    newest = counted.newest
     content, said = DAMAGED_FILES[name]
     damaged = copied(counted.checkpoint, tmp_path / "damaged")
     file = damaged / name.format(newest=newest)
@@ -122,21 +122,18 @@ def test_an_error_is_the_own_processs_beside_a_session(
         list(followed.changes(waits=False))
 
 
-def run(*arguments: str) -> bytes:
-    return subprocess.run(
-        [sys.executable, "-m", "spark_dstl", *arguments], check=True, capture_output=True, timeout=120
-    ).stdout
-
-
 def test_the_commands_print_what_the_functions_return(counted: Contest) -> None:
+    """The first is a process, which starts and ends a Java process; the others share that of the tests."""
     place = str(counted.checkpoint)
     with spark_dstl.open(place) as checkpoint:
         rows = checkpoint.state().read_all()
-    assert pa.ipc.open_stream(run("state", place, "--format", "arrow")).read_all() == rows
-    lines = [json.loads(line) for line in run("state", place, "--format", "jsonl").splitlines()]
+    command = [sys.executable, "-m", "spark_dstl", "state", place, "--format", "arrow"]
+    printed = subprocess.run(command, check=True, capture_output=True, timeout=120).stdout
+    assert pa.ipc.open_stream(printed).read_all() == rows
+    lines = [json.loads(line) for line in dstl("state", place, "--format", "jsonl").stdout.splitlines()]
     assert [line["partition"] for line in lines] == rows.column("partition").to_pylist()
-    assert len(run("diff", place, "0", "1", "--format", "csv").splitlines()) > 1
-    assert b"update" in run("changes", place, "--batch", "0")
+    assert len(dstl("diff", place, 0, 1, "--format", "csv").stdout.splitlines()) > 1
+    assert "update" in dstl("changes", place, "--batch", 0).stdout
 
 
 def is_alive(pid: int) -> bool:

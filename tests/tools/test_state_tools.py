@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,10 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import StructField, StructType
 
 import spark_dstl
+from contests import join_in, played
 from copies import copied
 from settings import IN_FULL
-from shared_session import Contest, Operator, contender
+from shared_session import Contest, Operator
 from spark_dstl import Selection
 from spark_facts import JOIN_LAYOUTS, READABLE_FORMATS, skip_unless_readable
 from width_operators import OPERATORS
@@ -126,19 +126,9 @@ def objects(root: Path) -> dict[str, tuple[int, int]]:
     }
 
 
-def played(tmp_path: Path, spark: SparkSession, operator: Operator, provider: str, version: int) -> Contest:
-    contest = Contest(contender(spark, provider, version), operator, tmp_path)
-    contest.run()
-    return contest
-
-
 def copy_of(contest: Contest) -> Path:
     """A copy of the checkpoint, which the maintenance of the session's stores does not change."""
     return copied(contest.checkpoint, contest.checkpoint.with_name("copy"))
-
-
-def newest(contest: Contest) -> int:
-    return max(int(entry.name) for entry in (contest.checkpoint / "commits").iterdir() if entry.name.isdigit())
 
 
 @pytest.mark.parametrize(
@@ -150,10 +140,10 @@ def test_state_and_changes_match_spark_s_state_reader(
     tmp_path: Path, spark: SparkSession, operator: Operator, provider: str, version: int
 ) -> None:
     skip_unless_readable(version)
-    contest = played(tmp_path, spark, operator, provider, version)
+    contest = played(spark, operator, tmp_path, provider, version)
     root = copy_of(contest)
     before = objects(root)
-    last = newest(contest)
+    last = contest.newest
     with spark_dstl.open(str(root)) as checkpoint:
         state = read(checkpoint.state())
         earlier = read(checkpoint.state(last - 1))
@@ -184,7 +174,7 @@ def applied(state: Rows, differences: Rows) -> Rows:
 @pytest.mark.parametrize("version", [pytest.param(1, marks=IF_IN_FULL), 2])
 def test_stores_of_a_join_are_read_by_name(tmp_path: Path, spark: SparkSession, version: int) -> None:
     skip_unless_readable(version)
-    contest = played(tmp_path, spark, OPERATORS[1], "dstl", version)
+    contest = played(spark, OPERATORS[1], tmp_path, version=version)
     root = copy_of(contest)
     with spark_dstl.open(str(root)) as checkpoint:
         for store in SIDES:
@@ -195,7 +185,6 @@ def test_stores_of_a_join_are_read_by_name(tmp_path: Path, spark: SparkSession, 
         assert all(isinstance(json.loads(row["key"]), dict) for row in together)
 
 
-JOIN_FORMAT = "spark.sql.streaming.join.stateFormatVersion"
 # One store with a column family for each kind of state; version 4 orders them by time.
 FAMILIES = {
     3: SIDES,
@@ -212,11 +201,9 @@ def test_column_families_of_a_join_are_read_by_name(
 ) -> None:
     if layout not in JOIN_LAYOUTS:
         pytest.skip(f"this Spark has no joins in state format {layout}")
-    # Spark enables the fourth version only in its own tests yet.
-    confs = {JOIN_FORMAT: str(layout), "spark.sql.streaming.join.stateFormatV4.enabled": str(layout == 4).lower()}
-    contest = played(tmp_path, spark, replace(OPERATORS[1], confs=confs), "dstl", version)
+    contest = played(spark, join_in(layout), tmp_path, version=version)
     root = copy_of(contest)
-    last = newest(contest)
+    last = contest.newest
     with spark_dstl.open(str(root)) as checkpoint:
         found = {row["column_family"] for row in checkpoint.state().read_all().to_pylist()}
         assert found <= set(FAMILIES[layout])
@@ -235,7 +222,7 @@ def test_column_families_of_a_join_are_read_by_name(
 @pytest.mark.parametrize("version", [pytest.param(1, marks=IF_IN_FULL), 2])
 def test_timers_match_spark_s_state_reader(tmp_path: Path, spark: SparkSession, version: int) -> None:
     skip_unless_readable(version)
-    contest = played(tmp_path, spark, LEDGER, "stock", version)
+    contest = played(spark, LEDGER, tmp_path, "stock", version)
     root = copy_of(contest)
     with spark_dstl.open(str(root)) as checkpoint:
         rows = checkpoint.state().read_all().to_pylist()
@@ -247,7 +234,7 @@ def test_timers_match_spark_s_state_reader(tmp_path: Path, spark: SparkSession, 
 
 @pytest.mark.parametrize("processor", [LEDGER, *([GROWING] if IN_FULL else [])], ids=lambda processor: processor.name)
 def test_state_variables_are_read_by_name(tmp_path: Path, spark: SparkSession, processor: Operator) -> None:
-    contest = played(tmp_path, spark, processor, "stock", 1)
+    contest = played(spark, processor, tmp_path, "stock")
     root = copy_of(contest)
     with spark_dstl.open(str(root)) as checkpoint:
         before = objects(root)
@@ -257,5 +244,5 @@ def test_state_variables_are_read_by_name(tmp_path: Path, spark: SparkSession, p
                 assert rows == spark_rows(contest, **options), options
         assert checkpoint.state().read_all().num_rows > 0
         assert checkpoint.changes(0).read_all().num_rows > 0
-        checkpoint.diff(0, newest(contest)).read_all()
+        checkpoint.diff(0, contest.newest).read_all()
         assert objects(root) == before

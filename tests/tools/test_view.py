@@ -6,8 +6,6 @@ from __future__ import annotations
 import json
 import sys
 import urllib.request
-from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +16,10 @@ from pyspark.sql import SparkSession
 
 import spark_dstl
 from clicks import Clicks
+from contests import join_in, played, rows_of
 from harness import free_port
 from serving_process import serving
 from settings import IN_FULL
-from shared_session import Contest, contender
 from spark_dstl import Selection
 from spark_dstl.release import installed_line
 from spark_facts import JOIN_LAYOUTS, LINE
@@ -32,26 +30,12 @@ if LINE < (4, 1):
 from width_processors import LEDGER
 
 IF_IN_FULL = pytest.mark.skipif(not IN_FULL, reason="like another, with another operator or format")
-JOIN = "spark.sql.streaming.join.stateFormatVersion"
-
-
-def rows_of(table: Any) -> Counter[str]:
-    """Rows in no order."""
-    return Counter(repr(sorted(row.items())) for row in table.to_pylist())
-
-
-def joins(layout: int) -> Any:
-    return replace(OPERATORS[1], confs={JOIN: str(layout), f"{JOIN[:-7]}V4.enabled": "true"})
-
-
-def newest(contest: Contest) -> int:
-    return max(int(entry.name) for entry in (contest.checkpoint / "commits").iterdir() if entry.name.isdigit())
 
 
 CASES = [
     pytest.param(OPERATORS[0], "dstl", 2, id="aggregation", marks=IF_IN_FULL),
     *(
-        pytest.param(joins(layout), "dstl", version, id=f"join-{layout}-{version}", marks=IF_IN_FULL)
+        pytest.param(join_in(layout), "dstl", version, id=f"join-{layout}-{version}", marks=IF_IN_FULL)
         for layout in (2, *JOIN_LAYOUTS)
         for version in (1, 2)
     ),
@@ -64,13 +48,12 @@ CASES = [
 def test_the_copy_is_the_state_as_of_each_batch(
     spark: SparkSession, tmp_path: Path, operator: Any, provider: str, version: int
 ) -> None:
-    contest = Contest(contender(spark, provider, version), operator, tmp_path)
-    contest.run()
+    contest = played(spark, operator, tmp_path, provider, version)
     compared = 0
     with spark_dstl.open(str(contest.checkpoint)) as checkpoint, checkpoint.follow(0, copies=True) as followed:
         for position in followed.batches(waits=False):
             # Reading the state in the checkpoint takes a second or more.
-            if not IN_FULL and position.batch != newest(contest) and position.batch != 2:
+            if not IN_FULL and position.batch != contest.newest and position.batch != 2:
                 continue
             copied = followed.table()
             assert rows_of(copied) == rows_of(checkpoint.state(position.batch).read_all()), position
