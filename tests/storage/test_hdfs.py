@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of HDFS alone: its faults, files that stay open, and the commands, which read through Hadoop's client."""
+"""Tests of HDFS alone: its faults, and files that stay open."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from invoked import dstl
 from storage_figures import RECORD, Figures
 
-import spark_dstl
-from cases import LARGE_SEGMENTS, Outcome, let_batches_be_uneven, wrong_with
+from cases import Outcome, let_batches_be_uneven, wrong_with
 from hdfs_cases import HDFS_CASES, OPEN_FILE, HdfsCase, on_hdfs, open_files, play_on_hdfs
 from servers import Hdfs, hdfs
 from settings import log_confs
@@ -53,22 +51,3 @@ def test_a_file_that_a_dead_driver_left_open_does_not_block_the_next_driver(tmp_
     outcome = Outcome((), wrong_with(run))
     record(OPEN_FILE, outcome)
     assert not outcome.wrong
-
-
-def test_the_commands_read_through_hadoops_client(tmp_path: Path, cluster: Hdfs) -> None:
-    """Without libhdfs: through Hadoop's own client, in a Java process that ends with the command."""
-    run = on_hdfs(tmp_path, cluster, {**log_confs(), **LARGE_SEGMENTS})
-    with run.start() as driver:
-        driver.succeed()
-    path = run.queries[0].checkpoint
-    with spark_dstl.open(path) as checkpoint:
-        assert not checkpoint.verify(deep=True).is_damaged
-        newest = max(run.committed(run.queries[0]))
-        assert checkpoint.summary().newest_batch == newest
-        assert checkpoint.stores().column("version").to_pylist() == [newest + 1] * 4
-        rows = checkpoint.state().read_all().to_pylist()
-    assert len(rows) == len(run.queries[0].scenario.result())
-    shown = dstl("ls", path)
-    assert shown.exit_code == 0, shown.output
-    refused = dstl("show", f"{cluster.address}/nothing-there")
-    assert refused.exit_code != 0
