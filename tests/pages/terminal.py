@@ -6,32 +6,22 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 
-from driver_process import DEADLINE_SECONDS, POLL_SECONDS, Failed
+from driver_process import Failed, Process
 
 
-class Terminal:
+class Terminal(Process):
     """A bash in its own directory. Its processes end with the `with` block."""
 
     def __init__(self, directory: Path, environment: Mapping[str, str]) -> None:
+        log = directory / "terminal.log"
+        super().__init__(["bash", "--norc", "--noprofile"], environment, log, subprocess.PIPE)
         self._directory = directory
         self._typed = 0
         self._jobs: set[int] = set()
-        with (directory / "terminal.log").open("wb") as out:
-            self._shell = subprocess.Popen(
-                ["bash", "--norc", "--noprofile"],
-                env=dict(environment),
-                cwd=directory,
-                stdin=subprocess.PIPE,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
         # Each job gets its own process group, as in an interactive shell.
         self.types("set -m")
 
@@ -41,12 +31,7 @@ class Terminal:
         name = f"typed-{self._typed}"
         (self._directory / f"{name}.sh").write_text(commands, encoding="utf-8")
         done = self._directory / f"{name}.done"
-        stdin = self._shell.stdin
-        assert stdin is not None
-        stdin.write(
-            f". ./{name}.sh > {name}.out 2>&1; echo $? $(jobs -p) > {name}.tmp; mv {name}.tmp {done}\n".encode()
-        )
-        stdin.flush()
+        self.tell(f". ./{name}.sh > {name}.out 2>&1; echo $? $(jobs -p) > {name}.tmp; mv {name}.tmp {done}")
         self.wait_until(done.exists, f"end of {commands!r}")
         code, *jobs = map(int, done.read_text(encoding="utf-8").split())
         self._jobs |= set(jobs)
@@ -55,21 +40,8 @@ class Terminal:
             raise Failed(f"{commands!r} ends with {code}:\n{printed}")
         return printed
 
-    def wait_until(self, holds: Callable[[], bool], what: str) -> None:
-        """Wait for a condition while the shell runs."""
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while not holds():
-            if self._shell.poll() is not None:
-                raise Failed(f"the shell ended before {what}")
-            if time.monotonic() > deadline:
-                raise Failed(f"no {what} within {DEADLINE_SECONDS:.0f} s")
-            time.sleep(POLL_SECONDS)
-
-    def __enter__(self) -> Terminal:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        for group in (*self._jobs, self._shell.pid):
+    def kill(self) -> None:
+        for group in self._jobs:
             with suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)
-        self._shell.wait()
+        super().kill()

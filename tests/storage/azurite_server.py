@@ -16,7 +16,7 @@ from pyarrow import fs
 from harness import Run, free_port, listens
 from programs import jars, program
 from scenarios import Scenario
-from servers import BUCKET, Process
+from servers import BUCKET, start_server
 
 ACCOUNT = "spark"
 # Keys are in Base64.
@@ -99,11 +99,8 @@ def azurite(work: Path) -> Iterator[Azurite]:
     quiet = ["--silent", "--disableTelemetry", "--skipApiVersionCheck"]
     where = ["--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", str(work / "stored")]
     account = {"AZURITE_ACCOUNTS": f"{ACCOUNT}:{KEY}"}
-    process = Process("azurite", [program("azurite-blob"), *quiet, *where], work, account)
-    process.start(lambda: listens("127.0.0.1", port))
-    try:
+    with start_server([program("azurite-blob"), *quiet, *where], work, "azurite", account) as process:
+        process.wait_until(lambda: listens("127.0.0.1", port), f"a server on port {port}")
         server = Azurite(port)
         server.make_container()
         yield server
-    finally:
-        process.kill()

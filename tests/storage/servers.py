@@ -7,9 +7,7 @@ import http
 import json
 import os
 import re
-import signal
 import subprocess
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -18,12 +16,12 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import boto3
 from botocore.config import Config
 
-from driver_process import DEADLINE_SECONDS, POLL_SECONDS, Failed
+from driver_process import DEADLINE_SECONDS, Process
 from gateway import REGION, Gateway, Request, keys
 from harness import free_port, listens
 from programs import jars, program
@@ -33,65 +31,12 @@ ACCESS_KEY = "spark-dstl-test"
 SECRET_KEY = "not-a-secret-of-anybody"
 BUCKET = "checkpoints"
 OTHER_BUCKET = "data-files"
-LOG_TAIL = 3000
 WEBHDFS = "/webhdfs/v1"
 
 
-class Process:
-    """A server's process, which can be killed and restarted."""
-
-    def __init__(self, name: str, command: Sequence[str], work: Path, variables: Mapping[str, str]) -> None:
-        self._name = name
-        self._command = command
-        self._work = work
-        self._variables = variables
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def start(self, ready: Callable[[], bool]) -> None:
-        """Start the process, and wait until it is ready."""
-        with (self._work / f"{self._name}.log").open("ab") as out:
-            self._process = subprocess.Popen(
-                self._command,
-                env={**os.environ, **self._variables},
-                stdin=subprocess.PIPE,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                cwd=self._work,
-            )
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while not ready():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self.kill()
-                raise Failed(f"{self._name} did not start:\n{self.log()[-LOG_TAIL:]}")
-            time.sleep(POLL_SECONDS)
-
-    def kill(self) -> None:
-        """Send SIGKILL."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-
-    def stall(self) -> None:
-        """Stop answering, with every connection open."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
-
-    def go_on(self) -> None:
-        """End a stall."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGCONT)
-
-    def tell(self, line: str) -> None:
-        """Write a line to its standard input."""
-        assert self._process is not None
-        assert self._process.stdin is not None
-        self._process.stdin.write(line.encode() + b"\n")
-        self._process.stdin.flush()
-
-    def log(self) -> str:
-        """Return its output."""
-        return (self._work / f"{self._name}.log").read_text(encoding="utf-8", errors="replace")
+def start_server(command: Sequence[str], work: Path, name: str, variables: Mapping[str, str] | None = None) -> Process:
+    """Start a server in a directory, with the log `<name>.log`; it may read commands."""
+    return Process(command, {**os.environ, **(variables or {})}, work / f"{name}.log", subprocess.PIPE)
 
 
 @dataclass(frozen=True)
@@ -133,7 +78,15 @@ class S3Process(S3Server):
 
     def restart(self) -> None:
         """Restart the server with its stored objects."""
-        self.process.start(lambda: answers(self.port))
+        self.process.restart()
+        self.wait()
+
+    def wait(self) -> None:
+        """Wait until the server answers."""
+        self.process.wait_until(lambda: answers(self.port), f"an answer of {self.name}")
+
+
+Server = TypeVar("Server", bound=S3Process)
 
 
 @dataclass(frozen=True)
@@ -180,9 +133,8 @@ def versitygw(work: Path) -> Iterator[Versitygw]:
     port = free_port()
     gateway = Gateway.in_directory(work)
     command = gateway.command(program("versitygw"), port)
-    process = Process("versitygw", command, work, keys(ACCESS_KEY, SECRET_KEY))
-    with _running(Versitygw("versitygw", port, process, gateway)) as server:
-        yield server
+    with start_server(command, work, "versitygw", keys(ACCESS_KEY, SECRET_KEY)) as process:
+        yield _with_buckets(Versitygw("versitygw", port, process, gateway))
 
 
 @contextmanager
@@ -192,20 +144,15 @@ def minio(work: Path) -> Iterator[S3Process]:
     (work / "stored").mkdir(parents=True)
     command = [program("minio"), "server", "--address", f"127.0.0.1:{port}", "--console-address", "127.0.0.1:0"]
     variables = {"MINIO_ROOT_USER": ACCESS_KEY, "MINIO_ROOT_PASSWORD": SECRET_KEY, "MINIO_BROWSER": "off"}
-    process = Process("minio", [*command, str(work / "stored")], work, variables)
-    with _running(S3Process("minio", port, process)) as server:
-        yield server
+    with start_server([*command, str(work / "stored")], work, "minio", variables) as process:
+        yield _with_buckets(S3Process("minio", port, process))
 
 
-@contextmanager
-def _running(server: Any) -> Iterator[Any]:
-    server.process.start(lambda: answers(server.port))
-    try:
-        for bucket in (BUCKET, OTHER_BUCKET):
-            server.client.create_bucket(Bucket=bucket)
-        yield server
-    finally:
-        server.process.kill()
+def _with_buckets(server: Server) -> Server:
+    server.wait()
+    for bucket in (BUCKET, OTHER_BUCKET):
+        server.client.create_bucket(Bucket=bucket)
+    return server
 
 
 # S3 servers, by name; each takes the directory that it creates.
@@ -253,15 +200,12 @@ def toxiproxy(work: Path, upstream: int) -> Iterator[Toxiproxy]:
     """A Toxiproxy to that port, without toxics."""
     api, port = free_port(), free_port()
     command = [program("toxiproxy-server"), "-host", "127.0.0.1", "-port", str(api)]
-    process = Process("toxiproxy", command, work, {"LOG_LEVEL": "error"})
-    process.start(lambda: listens("127.0.0.1", api))
-    try:
+    with start_server(command, work, "toxiproxy", {"LOG_LEVEL": "error"}) as process:
+        process.wait_until(lambda: listens("127.0.0.1", api), "Toxiproxy's API")
         found = Toxiproxy(port, f"http://127.0.0.1:{api}")
         route = {"name": "storage", "listen": f"127.0.0.1:{port}", "upstream": f"127.0.0.1:{upstream}"}
         found._ask("POST", "/proxies", route)
         yield found
-    finally:
-        process.kill()
 
 
 @dataclass(frozen=True)
@@ -319,11 +263,7 @@ class Hdfs:
         done = f"done {command}"
         before = self.process.log().count(done)
         self.process.tell(command)
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while self.process.log().count(done) == before:
-            if time.monotonic() > deadline:
-                raise Failed(f"HDFS did not {command}:\n{self.process.log()[-LOG_TAIL:]}")
-            time.sleep(POLL_SECONDS)
+        self.process.wait_until(lambda: self.process.log().count(done) > before, done)
 
 
 @contextmanager
@@ -333,9 +273,6 @@ def hdfs(work: Path) -> Iterator[Hdfs]:
     classpath = os.pathsep.join(map(str, jars("hdfs")))
     java = ["java", "-Xmx768m", "-XX:+UseSerialGC", "-cp", classpath]
     main = ["sparkdstl.testing.MiniHdfs", str(work / "hdfs"), str(port), str(web_port)]
-    process = Process("hdfs", [*java, *main], work, {})
-    process.start(lambda: "ready" in process.log())
-    try:
+    with start_server([*java, *main], work, "hdfs") as process:
+        process.wait_until(lambda: "ready" in process.log(), "the start of HDFS")
         yield Hdfs(f"hdfs://127.0.0.1:{port}", f"http://127.0.0.1:{web_port}{WEBHDFS}", process)
-    finally:
-        process.kill()

@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
-import subprocess
-import time
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from driver_process import DEADLINE_SECONDS, POLL_SECONDS, Failed
+from driver_process import Process
 from harness import free_port
 
 # `make prometheus` builds into this directory, which all checkouts share.
@@ -37,9 +36,8 @@ def program(name: str) -> str:
 class Server:
     """A running Prometheus."""
 
-    process: subprocess.Popen[bytes]
+    process: Process
     address: str
-    log: Path
 
     def ask(self, path: str, **parameters: str) -> Any:
         """The data of the API's response."""
@@ -56,16 +54,14 @@ class Server:
 
     def wait_until(self, holds: Callable[[], bool], what: str) -> None:
         """Wait for a condition while the server runs; refused connections are repeated."""
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while True:
+
+        def answered() -> bool:
             try:
-                if holds():
-                    return
+                return holds()
             except OSError:
-                pass
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise Failed(f"no {what}; the log of Prometheus:\n{self.log.read_text(encoding='utf-8')[-3000:]}")
-            time.sleep(POLL_SECONDS)
+                return False
+
+        self.process.wait_until(answered, what)
 
 
 @contextmanager
@@ -75,13 +71,6 @@ def prometheus(work: Path, configuration: str) -> Iterator[Server]:
     file = work / "prometheus.yml"
     file.write_text(configuration, encoding="utf-8")
     command = [program("prometheus"), f"--config.file={file}", f"--storage.tsdb.path={work / 'data'}"]
-    log = work / "prometheus.log"
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [*command, f"--web.listen-address=127.0.0.1:{port}"], stdout=out, stderr=subprocess.STDOUT
-        )
-    try:
-        yield Server(process, f"http://127.0.0.1:{port}", log)
-    finally:
-        process.kill()
-        process.wait()
+    command += [f"--web.listen-address=127.0.0.1:{port}"]
+    with Process(command, os.environ, work / "prometheus.log") as process:
+        yield Server(process, f"http://127.0.0.1:{port}")
