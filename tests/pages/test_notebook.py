@@ -23,9 +23,7 @@ def running_session(work: Path) -> str:
         "import spark_dstl\n"
         "from pyspark.sql import SparkSession\n"
         "builder = SparkSession.builder.config('spark.jars', str(spark_dstl.jar_path()))\n"
-        f"for key, value in {base_confs('local[2]', work)!r}.items():\n"
-        "    builder.config(key, value)\n"
-        "builder.getOrCreate()\n"
+        f"builder.config(map={base_confs('local[2]', work)!r}).getOrCreate()\n"
     )
 
 

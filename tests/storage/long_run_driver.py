@@ -36,10 +36,7 @@ Totals = dict[int, tuple[int, int, str]]
 def main() -> None:
     """Run the query, and write the final content of sink and state."""
     spec: dict[str, Any] = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    builder: SparkSession.Builder = SparkSession.builder
-    for key, value in spec["confs"].items():
-        builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    spark: SparkSession = SparkSession.builder.config(map=spec["confs"]).getOrCreate()
     sink = Sink()
     query = (
         totals(spark)

@@ -87,9 +87,7 @@ def session(spec: Spec) -> SparkSession:
             session.conf.set(key, value)
         return spark_dstl.configure_session(session, transform_with_state=spec["transform_with_state"])
     import_no_pandas()
-    for key, value in spec["confs"].items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
+    return builder.config(map=spec["confs"]).getOrCreate()
 
 
 def import_no_pandas() -> None:

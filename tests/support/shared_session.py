@@ -33,12 +33,10 @@ def start(work: Path) -> SparkSession:
     """Start the application, with the jar and no settings of the log."""
     # Else Spark's Python processes are those of the search path.
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder: SparkSession.Builder = SparkSession.builder
-    confs = {**base_confs("local[2]", work), "spark.jars": jars(with_tests=True)}
+    confs: dict[str, Any] = {**base_confs("local[2]", work), "spark.jars": jars(with_tests=True)}
     confs["spark.executorEnv.PYTHONPATH"] = os.pathsep.join(sys.path)
-    for key, value in confs.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session: SparkSession = SparkSession.builder.config(map=confs).getOrCreate()
+    return session
 
 
 def contender(spark: SparkSession, provider: str, version: int = 1) -> SparkSession:

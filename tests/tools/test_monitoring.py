@@ -33,9 +33,7 @@ EXAMPLES = """
 from pathlib import Path
 from pyspark.sql import SparkSession
 import query_driver, settings, spark_dstl
-builder = SparkSession.builder
-for key, value in settings.base_confs("local[2]", Path().absolute()).items():
-    builder = builder.config(key, value)
+builder = SparkSession.builder.config(map=settings.base_confs("local[2]", Path().absolute()))
 spark = spark_dstl.configure(builder).getOrCreate()
 rows = query_driver.aggregation(spark, Path("input").absolute())
 query = rows.writeStream.outputMode("update").format("noop").option("checkpointLocation", "checkpoint").start()
@@ -49,10 +47,7 @@ import threading
 from pathlib import Path
 from pyspark.sql import SparkSession
 import query_driver, settings, spark_dstl
-builder = SparkSession.builder
-for key, value in settings.base_confs("local[2]", Path().absolute()).items():
-    builder = builder.config(key, value)
-spark = builder.getOrCreate()
+spark = SparkSession.builder.config(map=settings.base_confs("local[2]", Path().absolute())).getOrCreate()
 ended = threading.Event()
 class Late(spark_dstl.MetricsListener):
     def onQueryProgress(self, event):
