@@ -10,6 +10,7 @@ import pytest
 from s3_imitation import s3_imitation
 from written_checkpoint import WrittenCheckpoint
 
+from spark_dstl import dependencies
 from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.verification import verify
 
@@ -19,6 +20,16 @@ def looks_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands wait only briefly between two looks at a checkpoint."""
     monkeypatch.setattr(activity, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(verify, "SECOND_LOOK_SECONDS", 0.01)
+
+
+@pytest.fixture
+def no_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is installed that only some commands need."""
+
+    def missing(module: str) -> object:
+        raise ImportError(module)
+
+    monkeypatch.setattr(dependencies, "import_module", missing)
 
 
 @pytest.fixture(scope="session")

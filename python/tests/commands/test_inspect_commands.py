@@ -16,7 +16,6 @@ from click.testing import Result
 from invoked import dstl
 from written_checkpoint import WrittenCheckpoint
 
-from spark_dstl import dependencies
 from spark_dstl.checkpoint.storage import Storage
 from spark_dstl.commands import console
 from spark_dstl.commands.console import printing, progress
@@ -242,23 +241,15 @@ def test_progress_is_shown_on_a_terminal_after_a_second(
     assert (out, "Reading" in err) == ("", False)
 
 
+@pytest.mark.usefixtures("no_packages")
 def test_without_rich_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(module: str) -> object:
-        raise ImportError(module)
-
     monkeypatch.setattr(progress, "is_terminal", lambda _stream: True)
-    monkeypatch.setattr(dependencies, "import_module", missing)
     with progress.ProgressLine(clock=iter(range(0, 100, 10)).__next__) as shown:
         shown("Reading", 1, 10)
 
 
-def test_without_pyarrow_the_error_names_the_package_to_install(
-    written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def missing(module: str) -> object:
-        raise ImportError(module)
-
-    monkeypatch.setattr(dependencies, "import_module", missing)
+@pytest.mark.usefixtures("no_packages")
+def test_without_pyarrow_the_error_names_the_package_to_install(written: WrittenCheckpoint) -> None:
     result = run(written.root, ("show",))
     assert result.exit_code == 1
     assert 'pip install "spark-dstl[inspect]"' in result.output

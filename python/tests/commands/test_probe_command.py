@@ -13,7 +13,6 @@ import pytest
 from fake_storage import FOLDER
 from invoked import dstl
 
-from spark_dstl import dependencies
 from spark_dstl.checkpoint.locate import StorageOptions
 from spark_dstl.commands import console
 from spark_dstl.probing.places import LocalFiles, storage_at
@@ -166,12 +165,9 @@ def test_an_error_is_one_line_without_secrets(tmp_path: Path, silent_endpoint: s
     assert "very-secret" not in silent.output
 
 
+@pytest.mark.usefixtures("no_packages")
 @pytest.mark.parametrize("place", ["s3a://bucket/q", "/q"])
-def test_without_the_client_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch, place: str) -> None:
-    def missing(module: str) -> object:
-        raise ImportError(module)
-
-    monkeypatch.setattr(dependencies, "import_module", missing)
+def test_without_the_client_the_error_names_the_extra(place: str) -> None:
     result = probe(place)
     assert result.exit_code == 1
     assert 'pip install "spark-dstl[probe]"' in result.output
