@@ -37,6 +37,7 @@ AGGREGATION = CONVERTIBLE[0]
 ALIKE = (
     "aggregation",
     "aggregation-format-1-with-windows",
+    "duplicates",
     "duplicates-by-time",
     "duplicates-within-watermark",
     "join-inner",
