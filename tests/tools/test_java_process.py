@@ -170,7 +170,7 @@ def test_open_checkpoints_share_a_java_process_that_ends_with_the_last(
 
 
 def test_the_java_process_logs_warnings_and_no_more(counted: Contest) -> None:
-    with spark_dstl.open(str(counted.checkpoint), jvm=JvmOptions(memory="901m")) as checkpoint:
+    with spark_dstl.open(str(counted.checkpoint)) as checkpoint:
         checkpoint.state().read_all()
         java = checkpoint.gateway()
         log = java._gateway.jvm.org.slf4j.LoggerFactory.getLogger("a.b.C")
