@@ -34,16 +34,12 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Proces
 
 
 @contextmanager
-def between_halves(run: Run, work: Path) -> Iterator[str]:
+def between_halves(run: Run) -> Iterator[str]:
     """Run the query with half of its input before the block, and the rest after it. Gives the connector's option."""
-    events = run.queries[0].input / "events"
-    later = [path.rename(work / path.name) for path in sorted(events.iterdir())[3:]]
-    with run.start() as driver:
+    with run.queries[0].without_last(3), run.start() as driver:
         driver.succeed()
     before = run.committed(run.queries[0])
     yield f"--jars {','.join(map(str, connector()))}"
-    for path in later:
-        path.rename(events / path.name)
     with run.start() as driver:
         driver.succeed()
     assert max(run.committed(run.queries[0])) > max(before)
@@ -55,7 +51,7 @@ def between_halves(run: Run, work: Path) -> Iterator[str]:
 def test_a_converted_checkpoint_continues(tmp_path: Path, server: S3Process) -> None:
     run = on_s3(tmp_path, server, Aggregation.generate(files=6), confs=DEFAULT)
     source, target = run.queries[0].checkpoint, f"{ROOT}/converted"
-    with between_halves(run, tmp_path) as with_connector:
+    with between_halves(run) as with_connector:
         without = dstl(f"dstl convert {source} {ROOT}/not-there --stopped")
         assert without.exit_code == 1
         assert "S3AFileSystem not found. Give the jars" in without.output
@@ -68,7 +64,7 @@ def test_a_converted_checkpoint_continues(tmp_path: Path, server: S3Process) -> 
 def test_a_checkpoint_continues_with_another_number_of_partitions(tmp_path: Path, server: S3Process) -> None:
     run = on_s3(tmp_path, server, Aggregation.generate(files=6))
     checkpoint = run.queries[0].checkpoint
-    with between_halves(run, tmp_path) as with_connector:
+    with between_halves(run) as with_connector:
         done = dstl(f"dstl repartition {checkpoint} --partitions 3 --apply --stopped {with_connector}")
         assert done.exit_code == 0, done.output
     shown = dstl(f"dstl show {checkpoint}")

@@ -105,11 +105,8 @@ def restarted(
     run = on_s3(work, server, Aggregation.generate(files), confs=kept)
     query = replace(run.queries[0], checkpoint=f"{run.queries[0].checkpoint}-{work.name}")
     run.queries[0] = query
-    last = query.input / "events" / f"{files - 1:04d}.json"
-    last.rename(work / last.name)
-    with run.start() as driver:
+    with query.without_last(), run.start() as driver:
         driver.succeed()
-    (work / last.name).rename(last)
     before = len(server.requests())
     with run.start() as driver:
         driver.succeed()

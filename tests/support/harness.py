@@ -12,7 +12,8 @@ import socket
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,15 @@ class Query:
     def written(self) -> int:
         """The number of batches in the sink."""
         return len(list(self.output.glob("*.json")))
+
+    @contextmanager
+    def without_last(self, number: int = 1) -> Iterator[None]:
+        """Keep the last files from the input during the block."""
+        last = sorted((self.input / "events").iterdir())[-number:]
+        aside = [file.rename(self.output.parent / file.name) for file in last]
+        yield
+        for file, elsewhere in zip(last, aside, strict=True):
+            elsewhere.rename(file)
 
 
 @dataclass
