@@ -146,7 +146,7 @@ private[store] final class DstlRocksDBFileManager(
   def pack(snapshot: RocksDBSnapshot): Array[Byte] = {
     val directory = Utils.createTempDir(snapshot.checkpointDir.getParent, "packed")
     try {
-      new RocksDBFileManager(directory.toURI.toString, directory, LocalFiles).saveCheckpointToDfs(
+      new RocksDBFileManager(new Path(directory.toURI).toString, directory, LocalFiles).saveCheckpointToDfs(
         snapshot.checkpointDir,
         snapshot.version,
         snapshot.numKeys,

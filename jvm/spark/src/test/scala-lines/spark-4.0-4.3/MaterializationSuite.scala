@@ -16,18 +16,31 @@ import org.apache.spark.sql.execution.streaming.state.dstl._
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.EntryPoints
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.{StreamingQuery, Trigger}
+import org.apache.spark.util.Utils
 
 /** Snapshots in the background: commit entries hold them, loads read them from there, and the log before them is deleted. */
 class MaterializationSuite extends QuerySuite with Patience {
   private val stores = 3
 
   override protected def configuration: Map[String, String] = super.configuration ++ Map(
+    // Each of these characters means something in a URI, or in a pattern of Hadoop's.
+    "spark.local.dir" -> directory.resolve("a b%20#[1]{c}").toString,
     "spark.sql.streaming.stateStore.maintenanceInterval" -> "1h",
     "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1",
     "spark.sql.streaming.stateStore.autoSnapshotRepair.enabled" -> "true",
     option("materialize.replayCost") -> "100000",
     option("batch.persistDelay") -> "100ms"
   )
+
+  // Spark keeps the local directory of the process's first context.
+  override def beforeEach(): Unit = {
+    Utils.clearLocalRootDirs()
+    super.beforeEach()
+  }
+
+  override def afterEach(): Unit =
+    try super.afterEach()
+    finally Utils.clearLocalRootDirs()
 
   /** A running count of keys, fed one batch at a time. */
   private final class Counting(done: Int = 0) {
