@@ -5,20 +5,23 @@ import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
 
-import org.apache.spark.{SparkContext, TaskContext}
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.{IncrementalExecution, StreamExecution}
 
-/** Passes the run from a query's thread to its tasks, to which Spark passes the batch alone, and finds a batch's plan. */
+/** Passes the run from a query's thread to its tasks, and finds a batch's plan. */
 private[dstl] object QueryShims {
   val RunProperty: String = "sparkdstl.run"
 
-  /** The run of the calling task; outside of tasks, the one that the configuration names. */
+  /** The run of a store's task, in the store's configuration. */
   def runIn(configuration: Configuration): Option[UUID] =
-    Option(TaskContext.get()).flatMap(task => Option(task.getLocalProperty(RunProperty)))
-      .orElse(Option(configuration.get(RunProperty))).map(UUID.fromString)
+    Option(configuration.get(RunProperty)).map(UUID.fromString)
 
-  /** Passes the run to the tasks of the calling thread. Called before its first batch. */
-  def noteRun(context: SparkContext, run: UUID): Unit = context.setLocalProperty(RunProperty, run.toString)
+  /**
+   * Passes the run to the query's tasks, also of jobs on other threads: by the session that Spark has made for the query alone,
+   * which is the active one on its thread, and whose settings are in the configuration of each store. Called before the first
+   * batch.
+   */
+  def noteRun(run: UUID): Unit = SparkSession.getActiveSession.foreach(_.conf.set(RunProperty, run.toString))
 
   /** The plan of a batch, while the query executes it. */
   def planOf(running: StreamExecution, batch: Long): Option[IncrementalExecution] =

@@ -5,7 +5,6 @@ import java.util.UUID
 
 import org.apache.hadoop.conf.Configuration
 
-import org.apache.spark.SparkContext
 import org.apache.spark.sql.execution.streaming.runtime.{IncrementalExecution, StreamExecution}
 
 /** The run of a query's tasks, which Spark passes to them, and a batch's plan. */
@@ -16,7 +15,7 @@ private[dstl] object QueryShims {
     Option(configuration.get(StreamExecution.RUN_ID_KEY)).map(UUID.fromString)
 
   /** Does nothing: Spark passes the run to the tasks. */
-  def noteRun(context: SparkContext, run: UUID): Unit = ()
+  def noteRun(run: UUID): Unit = ()
 
   /** The plan of a batch, while the query executes it. */
   def planOf(running: StreamExecution, batch: Long): Option[IncrementalExecution] =

@@ -8,6 +8,12 @@ import org.apache.spark.sql.functions._
 object Joins {
   val kinds: Seq[String] = Seq("inner", "left_outer", "right_outer", "full_outer", "left_semi")
 
+  /** Formats 1 and 2 have four stores a partition, 3 and 4 one store with column families; 4 scans and deletes ranges. */
+  def format(version: Int): Map[String, String] = Map(
+    "spark.sql.streaming.join.stateFormatVersion" -> version.toString,
+    "spark.sql.streaming.join.stateFormatV4.enabled" -> (version == 4).toString
+  )
+
   /** Events of one key that are at most fifteen seconds apart. */
   def join(kind: String)(inputs: Inputs): DataFrame = {
     val left = inputs.left.toDF().withWatermark("at", "10 seconds").as("left")

@@ -19,7 +19,7 @@ import sparkdstl.log.config.{LogOptions, OverlapMode}
 import sparkdstl.log.coordinator._
 import sparkdstl.log.coordinator.ownership.BasePathOwner
 import sparkdstl.log.coordinator.retention.Deleter
-import sparkdstl.log.error.{Causes, LogErrors, LostObjectException}
+import sparkdstl.log.error.{Causes, LogErrors, LostObjectException, ProtocolErrors}
 import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.format.{CommitEntry, QueryLocation}
 import sparkdstl.log.read.{EntryReader, WayBack}
@@ -177,11 +177,17 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     synchronized(!driven.valuesIterator.exists(_.coordinator.run == query.run))
   }
 
+  /** Ends the run on a checkpoint; returns when all its requests are over, after a bounded time. */
+  def endOn(root: Path): Unit = {
+    synchronized(driven.remove(root.toString)).foreach(end)
+    // Also those of runs before it.
+    resources.waiting.on(resources.runtime.within(PredecessorMillis, runs.whenQuiet(root.toString))(()))
+  }
+
   private def begin(checkpoint: Checkpoint, run: UUID): Unit = {
     import checkpoint.{options, root}
     import resources.{application, runtime, waiting}
-    synchronized(driven.remove(root.toString)).foreach(end)
-    awaitQuiet(root)
+    endOn(root)
     val hasBegun = new AtomicBoolean
     val isStarting = () => !hasBegun.get
     val storage = resources.storage(checkpoint, isStarting)
@@ -192,7 +198,7 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     val reads = new StartReads(root, files, known)(runtime.executor)
     reads.begin()
     waiting.on(new BasePathOwner(storage, checkpointAt).claim())
-    val context = SparkContext.getOrCreate()
+    val context = SparkContext.getActive.getOrElse(throw ProtocolErrors.sparkStopped())
     val reports = new AttemptReports(context)
     val setup = RunSetup(run, Utils.localCanonicalHostName(), application, reports.id, options)
     val shared = DriverResources(executors, resources.inlineBudget, metrics)
@@ -219,7 +225,7 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
       finished.foreach(known.changed)
       restoreDirectories(checkpoint, coordinator.stores, reads)
     }
-    QueryShims.noteRun(context, run)
+    QueryShims.noteRun(run)
     synchronized(driven.put(root.toString, made)): Unit
     runs.begin(coordinator): Unit
     val manner = HadoopLogStorage.mannerOf(checkpoint.configuration, root, options.publish)
@@ -262,10 +268,6 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     case OverlapMode.Always => true
     case OverlapMode.Auto => StreamThread.query.flatMap(_.execution).exists(OverlapRules.allow)
   }
-
-  /** Waits a bounded time for the runs before on this checkpoint, and for their requests. */
-  private def awaitQuiet(root: Path): Unit =
-    resources.waiting.on(resources.runtime.within(PredecessorMillis, runs.whenQuiet(root.toString))(()))
 
   /** The id in `<checkpoint>/metadata`, which Spark writes before a query's first batch and never changes. */
   private def queryIdIn(checkpoint: Checkpoint): Option[UUID] = {

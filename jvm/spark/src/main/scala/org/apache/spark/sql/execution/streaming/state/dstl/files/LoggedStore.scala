@@ -102,7 +102,7 @@ private[dstl] final class LoggedStore(val checkpoint: Checkpoint, val directory:
    */
   def checkPartitions(): Unit = {
     val path = directory.split('/')
-    if (path(1) == "0" && TaskContext.get() != null && CurrentBatch.get.isEmpty) {
+    if (path(1) == "0" && TaskContext.get() != null && CurrentBatch.get.isEmpty && !isOfQuery) {
       val from = run
       val directories = new PartitionDirectories(checkpoint, from.resources)
       val stores = from.reader.newestStores()
@@ -110,6 +110,12 @@ private[dstl] final class LoggedStore(val checkpoint: Checkpoint, val directory:
         directories.check(all.filter(_.startsWith(s"${path(0)}/")))
       }(from.resources.runtime.executor))
     }
+  }
+
+  /** Whether a driver coordinates the run, which a state reader's has not. */
+  private def isOfQuery: Boolean = {
+    val from = run
+    from.worker.exists(worker => from.waiting.on(worker.opened()).isInstanceOf[FromDriver.Opened])
   }
 
   private def versions(from: WorkedRun): Option[FromDriver.Versions] =

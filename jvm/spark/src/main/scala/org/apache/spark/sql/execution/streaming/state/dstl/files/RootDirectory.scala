@@ -38,6 +38,12 @@ private[files] final class RootDirectory(root: Path, files: CheckpointFiles, dri
     known.fold(super.open(file))(content => new FSDataInputStream(SegmentInputStream.of(content)))
   }
 
+  /** Spark deletes a temporary checkpoint at the end of its query. The end of the run would create its mark anew afterwards. */
+  override def delete(file: Path): Unit = {
+    if (files.isOwn(file)) driver.endOn(root)
+    super.delete(file)
+  }
+
   private def read(file: Path): Option[Array[Byte]] =
     files.beginning(file, UsualLength).flatMap { found =>
       if (Usual.matches(new String(found, UTF_8))) Some(found)

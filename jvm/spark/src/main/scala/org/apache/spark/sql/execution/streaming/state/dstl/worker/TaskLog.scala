@@ -67,6 +67,10 @@ private[dstl] object TaskLog extends Logging {
     writer.nonEmpty
   }
 
+  /** The batch whose changes a task makes, once it has begun a changelog. */
+  def batchOf(context: TaskContext): Option[Long] =
+    synchronized(Option(tasks.get(context))).flatMap(_.values.headOption).map(_.batch)
+
   private def current(worker: RunWorker): Option[TaskWriter] = Option(TaskContext.get()).flatMap(known(_, worker))
 
   private def known(context: TaskContext, worker: RunWorker): Option[TaskWriter] =

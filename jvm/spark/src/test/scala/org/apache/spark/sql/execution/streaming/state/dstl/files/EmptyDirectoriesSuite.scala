@@ -4,8 +4,11 @@ package org.apache.spark.sql.execution.streaming.state.dstl.files
 import java.nio.file.{Files, Path => LocalPath}
 import java.util.UUID
 
+import org.apache.hadoop.fs.Path
+
 import sparkdstl.log.format.LogLayout
 
+import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryWrapper
 import org.apache.spark.sql.execution.streaming.state.dstl.{Patience, QuerySuite}
 
 /** A file system with directories. */
@@ -23,5 +26,21 @@ class EmptyDirectoriesSuite extends QuerySuite with Patience {
     eventually(assert(!Files.exists(earlier)))
     query.stop()
     assert(Files.exists(later))
+  }
+
+  test(
+    "a temporary checkpoint, which Spark deletes at the end of its query, does not come back with the end of the run"
+  ) {
+    val input = numbers()
+    val query = counts(input).writeStream.format("memory").queryName("temporary").outputMode("complete").start()
+    input.addData(1)
+    query.processAllAvailable()
+    val temporary = new Path(query.asInstanceOf[StreamingQueryWrapper].streamingQuery.resolvedCheckpointRoot)
+    val files = temporary.getFileSystem(spark.sessionState.newHadoopConf())
+    assert(files.exists(temporary))
+    query.stop()
+    // All runs have ended then.
+    spark.stop()
+    assert(!files.exists(temporary))
   }
 }

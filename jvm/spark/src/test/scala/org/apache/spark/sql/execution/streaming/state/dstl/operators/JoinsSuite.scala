@@ -6,17 +6,11 @@ import org.apache.spark.sql.execution.streaming.state.dstl.{ComparisonSuite, Joi
 /** Stream-stream joins of every kind and in every state format have the same results as with stock Spark, across a restart. */
 class JoinsSuite extends ComparisonSuite {
 
-  /** Formats 1 and 2 have four stores a partition, 3 and 4 one store with column families; 4 scans and deletes ranges. */
-  private def format(version: Int): Map[String, String] = Map(
-    "spark.sql.streaming.join.stateFormatVersion" -> version.toString,
-    "spark.sql.streaming.join.stateFormatV4.enabled" -> (version == 4).toString
-  )
-
   /** The formats in which a join may have any kind. */
   private val ofAnyKind = SparkFacts.JoinFormats.filter(_ > 1)
 
   private def operator(version: Int, kind: String): Operator =
-    Operator(kind, Joins.join(kind), configuration = format(version), state = Joins.state, readsBoth = true)
+    Operator(kind, Joins.join(kind), configuration = Joins.format(version), state = Joins.state, readsBoth = true)
 
   for {
     version <- SparkFacts.JoinFormats

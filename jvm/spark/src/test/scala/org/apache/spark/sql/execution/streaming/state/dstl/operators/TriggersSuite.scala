@@ -2,13 +2,27 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.operators
 
 import java.nio.file.{Path => LocalPath}
+import java.util.Properties
 import java.util.concurrent.ConcurrentLinkedQueue
 
+import scala.concurrent.{Await, ExecutionContext, Future}
+import scala.concurrent.duration._
 import scala.jdk.CollectionConverters._
 
+import sparkdstl.testing.LocalFiles
+
+import org.apache.spark.SparkContext
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.streaming.runtime.AsyncProgressTrackingMicroBatchExecution
-import org.apache.spark.sql.execution.streaming.state.dstl.{ComparisonSuite, Contender, Event, Inputs, Operator}
+import org.apache.spark.sql.execution.streaming.state.dstl.{
+  ComparisonSuite,
+  Contender,
+  Event,
+  Inputs,
+  Joins,
+  Operator,
+  SparkFacts
+}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.Trigger
 
@@ -83,6 +97,47 @@ class TriggersSuite extends ComparisonSuite {
     assert(outcomes(1)._2 == outcomes.head._2)
     assertInLog(outcomes(1)._1, Set(0, 1, 2))
   }
+
+  /** As Spark Connect and pools do: the thread has none of the properties that Spark sets on the query's thread. */
+  private def onAnotherThread(context: SparkContext)(work: => Unit): Unit = {
+    val done = Future {
+      context.setLocalProperties(new Properties)
+      work
+    }(ExecutionContext.fromExecutor(new Thread(_).start()))
+    Await.result(done, 1.minute)
+  }
+
+  private val join = Operator(
+    "inner",
+    Joins.join("inner"),
+    configuration = Joins.format(SparkFacts.JoinFormats.max),
+    readsBoth = true
+  )
+
+  for ((name, operator, version) <- Seq(("an aggregation", Operator.totals, 1), ("a join", join, 2)))
+    test(s"foreachBatch whose jobs run on another thread has the state of $name in the log, as on the query's own") {
+      val outcomes = inFormat(version, stock, ours).map { contender =>
+        val own = session(contender)
+        operator.configuration.foreach { case (key, value) => own.conf.set(key, value) }
+        val inputs = new Inputs(own)
+        val checkpoint = fresh(contender.name)
+        val seen = new ConcurrentLinkedQueue[(Long, Long)]
+        (batches :+ batches.head).foreach { batch =>
+          inputs.left.addData(batch._1)
+          inputs.right.addData(batch._2)
+          operator.build(inputs).writeStream.outputMode(operator.mode).trigger(Trigger.AvailableNow())
+            .option("checkpointLocation", checkpoint.toString)
+            .foreachBatch { (batch: DataFrame, id: Long) =>
+              onAnotherThread(own.sparkContext)(seen.add((id, batch.count())): Unit)
+            }.start().awaitTermination()
+        }
+        (checkpoint, seen.asScala.toSeq)
+      }
+      assert(outcomes(1)._2 == outcomes.head._2)
+      assertInLog(outcomes(1)._1, outcomes.head._2.map(_._1).toSet)
+      if (SparkFacts.LogsSnapshots)
+        assert(LocalFiles.below(outcomes(1)._1.resolve("state")).filter(_.endsWith(".zip")) == Nil)
+    }
 
   test("asynchronous progress tracking is refused for stateful queries, in Spark's words, and for others it works") {
     val option = AsyncProgressTrackingMicroBatchExecution.ASYNC_PROGRESS_TRACKING_ENABLED
