@@ -9,7 +9,7 @@ import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.config.{HadoopOptions, LogOptions}
+import sparkdstl.log.config.LogOptions
 import sparkdstl.log.read.StoreLoad
 import sparkdstl.log.worker.SnapshotSchedule
 
@@ -41,7 +41,7 @@ private[dstl] final class DstlRocksDB(
   private[store] type Bytes = Array[Byte]
   private[store] type Committed = (Long, StateStoreCheckpointInfo)
 
-  private val options: LogOptions = HadoopOptions.parse(made.hadoopConf)
+  private val options: LogOptions = LogOptions.parse(made.hadoopConf)
   private val schedule = new SnapshotSchedule(options, made.conf.minDeltasForSnapshot, resources.runtime)
   private val materialization =
     new Materialization(made.loggingId, options, resources, files, confirmUploaded)

@@ -8,7 +8,7 @@ import java.util.concurrent.ConcurrentHashMap
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.config.{HadoopOptions, LogOptions}
+import sparkdstl.log.config.LogOptions
 import sparkdstl.log.error.LogErrors
 import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
@@ -43,7 +43,7 @@ private[store] final class DstlRocksDBFileManager(
   private[store] type SnapshotFileMap = scala.collection.Map[String, RocksDBSnapshotFile]
 
   private val root = new Path(of.dfsRootDir)
-  private val options: LogOptions = HadoopOptions.parse(of.hadoopConf)
+  private val options: LogOptions = LogOptions.parse(of.hadoopConf)
 
   /** The files of snapshots that are in data files, with their places. */
   val uploadedFiles = new UploadedFiles
