@@ -9,7 +9,7 @@ import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.config.{HadoopOptions, LogOptions}
+import sparkdstl.log.config.LogOptions
 import sparkdstl.log.read.StoreLoad
 import sparkdstl.log.worker.SnapshotSchedule
 
@@ -37,9 +37,11 @@ private[dstl] final class DstlRocksDB(
 ) extends RocksDBShims(
       // This class decides when to make a snapshot.
       made.copy(conf = made.conf.copy(minDeltasForSnapshot = Int.MaxValue))
-    ) with LoadShims with ChangeShims with MaintenanceShims {
+    ) with TrackedState with LoadShims with ChangeShims with MaintenanceShims {
+  private[store] type Bytes = Array[Byte]
+  private[store] type Committed = (Long, StateStoreCheckpointInfo)
 
-  private val options: LogOptions = HadoopOptions.parse(made.hadoopConf)
+  private val options: LogOptions = LogOptions.parse(made.hadoopConf)
   private val schedule = new SnapshotSchedule(options, made.conf.minDeltasForSnapshot, resources.runtime)
   private val materialization =
     new Materialization(made.loggingId, options, resources, files, confirmUploaded)
@@ -54,7 +56,8 @@ private[dstl] final class DstlRocksDB(
 
   register()
 
-  override protected def loading(version: Long, loadEmpty: Boolean)(load: () => RocksDB): RocksDB = {
+  /** Loads a version; `load` is what Spark does. */
+  private[store] def loading(version: Long, loadEmpty: Boolean)(load: () => RocksDB): RocksDB = {
     materialization.refuseIfFailed()
     lockForLoad()
     loadTracked(made.loggingId, version, loadedVersion == version && !loadEmpty)(forgetLoaded()) { current =>
@@ -83,7 +86,8 @@ private[dstl] final class DstlRocksDB(
     changing.columnFamiliesChanged = false
   }
 
-  override protected def beforeColumnFamily(name: String): Unit =
+  /** Called before Spark creates a column family, unless it exists; a snapshot of the version must show it. */
+  private[store] def beforeColumnFamily(name: String): Unit =
     changing.columnFamiliesChanged ||= !checkColFamilyExists(name)
 
   override def removeColFamilyIfExists(colFamilyName: String): Boolean = {
@@ -92,7 +96,11 @@ private[dstl] final class DstlRocksDB(
     removed
   }
 
-  override protected def committing(isAsked: Boolean)(commit: Boolean => Committed): Committed = {
+  /**
+   * Commits; `commit` is what Spark does, with a snapshot if its argument or Spark requires one. `isAsked` is whether Spark asks
+   * for one, which it does with each batch until one is uploaded.
+   */
+  private[store] def committing(isAsked: Boolean)(commit: Boolean => Committed): Committed = {
     // Spark 4.0 releases the store within the commit; another attempt can change it afterwards.
     val own = changing
     own.isOverdue = materializes && schedule.isOverdue
@@ -169,7 +177,8 @@ private[dstl] final class DstlRocksDB(
   private def confirmUploaded(snapshot: RocksDBSnapshot): Unit =
     files.alreadySaved(snapshot)(super.uploadSnapshot(snapshot))
 
-  override protected def beforeUploads(): Unit = {
+  /** Called before Spark uploads snapshots in the background. */
+  private[store] def beforeUploads(): Unit = {
     val waiting = attempts.synchronized {
       val waiting = plain
       plain = None
@@ -185,7 +194,8 @@ private[dstl] final class DstlRocksDB(
     super.close()
   }
 
-  override protected def managerOfFiles(localTempDir: File): RocksDBFileManager = {
+  /** Makes the manager of the store's files. Called by the constructor. */
+  private[store] def managerOfFiles(localTempDir: File): RocksDBFileManager = {
     val files = new SnapshotFiles(new Path(made.dfsRootDir), made.hadoopConf, resources, store)
     new DstlRocksDBFileManager(made, localTempDir, files, resources, store)
   }

@@ -8,7 +8,7 @@ import java.util.concurrent.ConcurrentHashMap
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.config.{HadoopOptions, LogOptions}
+import sparkdstl.log.config.LogOptions
 import sparkdstl.log.error.LogErrors
 import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
@@ -40,9 +40,10 @@ private[store] final class DstlRocksDBFileManager(
 ) extends FileManagerShims(of, localTempDir, files)
     with SnapshotShims {
   import DstlRocksDBFileManager._
+  private[store] type SnapshotFileMap = scala.collection.Map[String, RocksDBSnapshotFile]
 
   private val root = new Path(of.dfsRootDir)
-  private val options: LogOptions = HadoopOptions.parse(of.hadoopConf)
+  private val options: LogOptions = LogOptions.parse(of.hadoopConf)
 
   /** The files of snapshots that are in data files, with their places. */
   val uploadedFiles = new UploadedFiles
@@ -60,7 +61,8 @@ private[store] final class DstlRocksDBFileManager(
   /** The snapshot that was loaded last. */
   def loadedSnapshot: LoadedFrom = loaded
 
-  override protected def snapshotsUpTo(version: Long): Seq[Long] =
+  /** Versions of snapshots without checkpoint ids, none above `version`. */
+  private[store] def snapshotsUpTo(version: Long): Seq[Long] =
     if (version == 0) Nil
     else {
       val there = look(version).keysIterator.toVector
@@ -72,7 +74,8 @@ private[store] final class DstlRocksDBFileManager(
   override def existsSnapshotFile(version: Long, checkpointUniqueId: Option[String]): Boolean =
     look(version).contains(SnapshotName(version, checkpointUniqueId))
 
-  override protected def snapshotsIn(lineage: Array[LineageItem]): Seq[(Long, String)] =
+  /** Snapshots with checkpoint ids that are in the lineage, the newest first. */
+  private[store] def snapshotsIn(lineage: Array[LineageItem]): Seq[(Long, String)] =
     synchronized(found).getOrElse(look(lineage.map(_.version).maxOption.getOrElse(0L))).keysIterator
       .collect { case SnapshotName(version, Some(id)) if lineage.contains(LineageItem(version, id)) => (version, id) }
       .toVector.sortBy(_._1).reverse
@@ -122,7 +125,8 @@ private[store] final class DstlRocksDBFileManager(
     }
   }
 
-  override protected def saving(checkpointDir: File, version: Long, snapshot: SnapshotFileMap)(
+  /** Saves a snapshot; `save` is what Spark does, with these files of the snapshot. */
+  private[store] def saving(checkpointDir: File, version: Long, snapshot: SnapshotFileMap)(
       save: SnapshotFileMap => Unit
   ): Unit =
     if (!saved.contains(checkpointDir)) {
@@ -174,8 +178,11 @@ private[store] final class DstlRocksDBFileManager(
       .filter(_.kind == SegmentKind.SnapshotFile)
       .getOrElse(throw new IllegalStateException(s"a snapshot cannot consist of ${file.dfsFileName}"))
 
-  /** Deletes stock Spark's files once no retained version needs any of them. The driver deletes from the log. */
-  override protected def deletingOld(deletePlain: () => Unit): Unit =
+  /**
+   * Deletes stock Spark's files once no retained version needs any of them. The driver deletes from the log. While the log is
+   * off `deletePlain` is what Spark does.
+   */
+  private[store] def deletingOld(deletePlain: () => Unit): Unit =
     store match {
       case Some(in) if in.isLogged =>
         if (retentionDue) {

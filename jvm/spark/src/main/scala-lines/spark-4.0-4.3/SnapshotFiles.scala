@@ -8,7 +8,7 @@ import java.util.zip.ZipInputStream
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, FilterFileSystem, Path, PathFilter}
 
-import sparkdstl.log.config.HadoopOptions
+import sparkdstl.log.config.LogOptions
 import sparkdstl.log.error.LogErrors
 import sparkdstl.log.format.SegmentKind
 import sparkdstl.log.read.{Download, LoadedSnapshot, StoreLoad}
@@ -31,7 +31,7 @@ private[dstl] final class SnapshotFiles(
     resources: ProcessResources,
     store: Option[LoggedStore]
 ) extends FilterFileSystem(root.getFileSystem(configuration)) {
-  private val storage = new CheckpointFiles(root, configuration, HadoopOptions.parse(configuration), resources)
+  private val storage = new CheckpointFiles(root, configuration, LogOptions.parse(configuration), resources)
   private val directory = store.fold(new PlainDirectory(storage))(new StoreDirectory(_, storage))
 
   override def open(file: Path, bufferSize: Int): FSDataInputStream =

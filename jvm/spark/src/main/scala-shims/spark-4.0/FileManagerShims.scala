@@ -25,7 +25,7 @@ private[store] abstract class FileManagerShims(
       of.hadoopConf,
       of.conf.compressionCodec,
       of.loggingId
-    ) with SnapshotHooks {
+    ) { this: DstlRocksDBFileManager =>
   FileManagerShims.fileSystem.set(this, snapshotFiles)
 
   override def saveCheckpointToDfs(

@@ -18,7 +18,7 @@ private[store] abstract class RocksDBShims(of: RocksDBArguments)
       of.useColumnFamilies,
       of.enableStateStoreCheckpointIds,
       of.partitionId
-    ) with RocksDBHooks with LockedDatabaseShims {
+    ) with LockedDatabaseShims { this: DstlRocksDB =>
 
   // Replaces Spark's own, which no load has used yet.
   override private[spark] val fileManager: RocksDBFileManager =
@@ -31,12 +31,14 @@ private[store] abstract class RocksDBShims(of: RocksDBArguments)
   }
 
   override protected def lockArguments: Seq[AnyRef] = Seq(LoadStore)
-  override protected def lockForLoad(): Unit = lock()
-  override protected def rollbackForLoad(): Unit = rollbackLocked()
+  /** Takes Spark's lock of the store, before a load. */
+  private[store] def lockForLoad(): Unit = lock()
+  /** Rolls back under the lock, in a load. */
+  private[store] def rollbackForLoad(): Unit = rollbackLocked()
 }
 
 /** Counts the changes of Spark's database. */
-private[store] trait ChangeShims extends RocksDBHooks {
+private[store] trait ChangeShims extends RocksDB { this: DstlRocksDB =>
   override def put(key: Bytes, value: Bytes, family: String, hasPrefix: Boolean): Unit = {
     noteChange()
     super.put(key, value, family, hasPrefix)

@@ -28,7 +28,7 @@ private[store] abstract class FileManagerShims(
       of.conf.stateStoreConf,
       fileChecksumEnabled = of.conf.fileChecksumEnabled,
       fileChecksumThreadPoolSize = Some(TaskChecksumShims.Threads)
-    ) with SnapshotHooks {
+    ) { this: DstlRocksDBFileManager =>
   TaskChecksumShims.onCallingThread(this)
 
   override protected def getFileSystem(root: String, configuration: Configuration): FileSystem = snapshotFiles

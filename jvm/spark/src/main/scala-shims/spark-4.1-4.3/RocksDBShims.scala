@@ -28,11 +28,14 @@ private[store] abstract class RocksDBShims(of: RocksDBArguments)
       of.partitionId,
       of.later.eventForwarder,
       of.later.uniqueId
-    ) with RocksDBHooks {
+    ) { this: DstlRocksDB =>
 
   // The provider has it.
-  override protected def lockForLoad(): Unit = ()
-  override protected def rollbackForLoad(): Unit = rollback()
+  /** Takes Spark's lock of the store, before a load. */
+  private[store] def lockForLoad(): Unit = ()
+
+  /** Rolls back under the lock, in a load. */
+  private[store] def rollbackForLoad(): Unit = rollback()
 
   override protected def createFileManager(
       dfsRootDir: String,

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.store
 
+import org.apache.spark.sql.execution.streaming.state.RocksDB
+
 /** Counts the changes of Spark's database. */
-private[store] trait ChangeShims extends RocksDBHooks {
+private[store] trait ChangeShims extends RocksDB { this: DstlRocksDB =>
   override def put(key: Bytes, value: Bytes, family: String, hasPrefix: Boolean, derive: Boolean): Unit = {
     noteChange()
     super.put(key, value, family, hasPrefix, derive)

@@ -4,7 +4,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl.store
 import org.apache.spark.sql.execution.streaming.state.RocksDB
 
 /** How Spark's database loads and commits versions. */
-private[store] trait LoadShims extends RocksDBHooks {
+private[store] trait LoadShims extends RocksDB { this: DstlRocksDB =>
   override def load(version: Long, stateStoreCkptId: Option[String], readOnly: Boolean, loadEmpty: Boolean): RocksDB =
     loading(version, loadEmpty)(() => super.load(version, stateStoreCkptId, readOnly, loadEmpty))
 
@@ -12,7 +12,7 @@ private[store] trait LoadShims extends RocksDBHooks {
 }
 
 /** Counts the changes of Spark's database. */
-private[store] trait ChangeShims extends RocksDBHooks {
+private[store] trait ChangeShims extends RocksDB { this: DstlRocksDB =>
   override def put(key: Bytes, value: Bytes, family: String, prefix: Boolean, derive: Boolean, sum: Boolean): Unit = {
     noteChange()
     super.put(key, value, family, prefix, derive, sum)

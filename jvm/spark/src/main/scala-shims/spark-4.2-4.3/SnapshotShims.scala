@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.store
 
-import org.apache.spark.sql.execution.streaming.state.{LineageItem, RocksDBSnapshotFile}
+import org.apache.spark.sql.execution.streaming.state.{LineageItem, RocksDBFileManager, RocksDBSnapshotFile}
 
 /** How Spark's manager of snapshots finds them, and notes which of their files are uploaded. */
-private[store] trait SnapshotShims extends SnapshotHooks {
+private[store] trait SnapshotShims extends RocksDBFileManager { this: DstlRocksDBFileManager =>
   override def getEligibleSnapshotsForVersion(version: Long): Seq[Long] = snapshotsUpTo(version)
 
   override def getSnapshotVersionsAndUniqueIdsFromLineage(lineage: Array[LineageItem]): Seq[(Long, String)] =

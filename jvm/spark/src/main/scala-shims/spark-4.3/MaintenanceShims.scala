@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.store
 
+import org.apache.spark.sql.execution.streaming.state.RocksDB
+
 /** How Spark's database creates column families and is maintained. */
-private[store] trait MaintenanceShims extends RocksDBHooks {
+private[store] trait MaintenanceShims extends RocksDB { this: DstlRocksDB =>
   override def createColFamilyIfAbsent(colFamilyName: String, isInternal: Boolean, readOnly: Boolean): Short = {
     // Read-only callers create it locally; no snapshot is made.
     if (!readOnly) beforeColumnFamily(colFamilyName)

@@ -38,11 +38,7 @@ private[tools] final class GivenSettings(settings: Map[String, String]) {
   }
 
   /** For reading what stock Spark's RocksDB provider has written, whatever the log has. */
-  def readingPlain(batch: StateBatch): SQLConf = {
-    val conf = reading(batch)
-    conf.setConfString(SQLConf.STATE_STORE_PROVIDER_CLASS.key, classOf[RocksDBStateStoreProvider].getName)
-    conf
-  }
+  def readingPlain(batch: StateBatch): SQLConf = withStockProvider(reading(batch))
 
   /** For a copy of the state in this process: Spark bounds the memory of stores only if it is configured to. */
   def copying(batch: StateBatch): SQLConf = {
@@ -52,11 +48,7 @@ private[tools] final class GivenSettings(settings: Map[String, String]) {
   }
 
   /** For writing with stock Spark's RocksDB provider and its own files, outside of any application. */
-  def writing(batch: StateBatch): SQLConf = {
-    val conf = of(batch)
-    conf.setConfString(SQLConf.STATE_STORE_PROVIDER_CLASS.key, classOf[RocksDBStateStoreProvider].getName)
-    conf
-  }
+  def writing(batch: StateBatch): SQLConf = withStockProvider(of(batch))
 
   /** A checkpoint that is read or written with settings. */
   def at(root: String, conf: SQLConf): StateAt = new StateAt(root, conf, this)
@@ -72,6 +64,11 @@ private[tools] final class GivenSettings(settings: Map[String, String]) {
   private def orAsGiven(conf: SQLConf, option: String, value: String): Unit = {
     val key = s"spark.sql.streaming.stateStore.rocksdb.$option"
     if (!settings.contains(key)) conf.setConfString(key, value)
+  }
+
+  private def withStockProvider(conf: SQLConf): SQLConf = {
+    conf.setConfString(SQLConf.STATE_STORE_PROVIDER_CLASS.key, classOf[RocksDBStateStoreProvider].getName)
+    conf
   }
 
   private def of(batch: StateBatch): SQLConf = {

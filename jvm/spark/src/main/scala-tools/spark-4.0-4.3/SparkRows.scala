@@ -45,8 +45,29 @@ private[tools] final case class ReadBatch(
     new SerializableConfiguration(copy)
   }
 
-  def schema(table: StoredTable, changes: Boolean): StructType =
-    ReaderShims.schema(ReadOptions.of(this, table, changes), table)
+  def schema(table: StoredTable, changes: Boolean): StructType = ReaderShims.schema(options(table, changes), table)
+
+  /** A partition as Spark's readers take it. */
+  def input(table: StoredTable, partition: Int, changes: Boolean): StateStoreInputPartition =
+    new StateStoreInputPartition(partition, scan, options(table, changes))
+
+  private def options(table: StoredTable, changes: Boolean): StateSourceOptions = OptionsShims.withIds(
+    StateSourceOptions(
+      root,
+      batch,
+      table.operator,
+      table.store,
+      StateSourceOptions.JoinSideValues.none,
+      readChangeFeed = changes,
+      fromSnapshotOptions = None,
+      readChangeFeedOptions = Option.when(changes)(ReadChangeFeedOptions(batch, batch)),
+      stateVarName = table.variable.map(_.stateName).filterNot(_ => table.isTimers),
+      readRegisteredTimers = table.isTimers,
+      flattenCollectionTypes = true
+    ),
+    this,
+    table
+  )
 }
 
 /** Rows of one schema. Partitions are read in several threads at once. */

@@ -8,7 +8,7 @@ private[tools] final class OpenedReader(read: ReadBatch, table: StoredTable, par
     extends StatePartitionReader(
       read.storeConf,
       read.serializable,
-      new StateStoreInputPartition(partition, read.scan, ReadOptions.of(read, table, changes = false)),
+      read.input(table, partition, changes = false),
       read.schema(table, changes = false),
       table.encoder,
       table.variable,
@@ -24,7 +24,7 @@ private[tools] final class OpenedChanges(read: ReadBatch, table: StoredTable, pa
     extends StateStoreChangeDataPartitionReader(
       read.storeConf,
       read.serializable,
-      new StateStoreInputPartition(partition, read.scan, ReadOptions.of(read, table, changes = true)),
+      read.input(table, partition, changes = true),
       read.schema(table, changes = true),
       table.encoder,
       table.variable,
@@ -34,25 +34,13 @@ private[tools] final class OpenedChanges(read: ReadBatch, table: StoredTable, pa
     with Opened
 
 /** The options of Spark's readers. */
-private[tools] object ReadOptions {
+private[tools] object OptionsShims {
 
-  def of(read: ReadBatch, table: StoredTable, changes: Boolean): StateSourceOptions = {
+  def withIds(of: StateSourceOptions, read: ReadBatch, table: StoredTable): StateSourceOptions = {
     if (read.ids(table.operator).isDefined) throw new IllegalArgumentException(
       s"Spark ${org.apache.spark.SPARK_VERSION} cannot read the state of $table, whose checkpoint has checkpoint format 2; " +
         "Spark 4.1 and later can"
     )
-    StateSourceOptions(
-      read.root,
-      read.batch,
-      table.operator,
-      table.store,
-      StateSourceOptions.JoinSideValues.none,
-      readChangeFeed = changes,
-      fromSnapshotOptions = None,
-      readChangeFeedOptions = Option.when(changes)(ReadChangeFeedOptions(read.batch, read.batch)),
-      stateVarName = table.variable.map(_.stateName).filterNot(_ => table.isTimers),
-      readRegisteredTimers = table.isTimers,
-      flattenCollectionTypes = true
-    )
+    of
   }
 }

@@ -4,11 +4,11 @@ package org.apache.spark.sql.execution.streaming.state.dstl.tools
 import org.apache.spark.sql.execution.datasources.v2.state._
 
 /** The reader of a state. */
-private[tools] final class OpenedReader(read: ReadBatch, table: StoredTable, partition: Int)
+private[tools] class OpenedReader(read: ReadBatch, table: StoredTable, partition: Int)
     extends StatePartitionReader(
       read.storeConf,
       read.serializable,
-      new StateStoreInputPartition(partition, read.scan, ReadOptions.of(read, table, changes = false)),
+      read.input(table, partition, changes = false),
       read.schema(table, changes = false),
       table.encoder,
       table.variable,
@@ -25,7 +25,7 @@ private[tools] final class OpenedChanges(read: ReadBatch, table: StoredTable, pa
     extends StateStoreChangeDataPartitionReader(
       read.storeConf,
       read.serializable,
-      new StateStoreInputPartition(partition, read.scan, ReadOptions.of(read, table, changes = true)),
+      read.input(table, partition, changes = true),
       read.schema(table, changes = true),
       table.encoder,
       table.variable,
@@ -36,21 +36,10 @@ private[tools] final class OpenedChanges(read: ReadBatch, table: StoredTable, pa
     with Opened
 
 /** The options of Spark's readers. */
-private[tools] object ReadOptions {
+private[tools] object OptionsShims {
 
-  def of(read: ReadBatch, table: StoredTable, changes: Boolean): StateSourceOptions = StateSourceOptions(
-    read.root,
-    read.batch,
-    table.operator,
-    table.store,
-    StateSourceOptions.JoinSideValues.none,
-    readChangeFeed = changes,
-    fromSnapshotOptions = None,
-    readChangeFeedOptions = Option.when(changes)(ReadChangeFeedOptions(read.batch, read.batch)),
-    stateVarName = table.variable.map(_.stateName).filterNot(_ => table.isTimers),
-    readRegisteredTimers = table.isTimers,
-    flattenCollectionTypes = true,
-    startOperatorStateUniqueIds = read.ids(table.operator),
-    endOperatorStateUniqueIds = read.ids(table.operator)
-  )
+  def withIds(of: StateSourceOptions, read: ReadBatch, table: StoredTable): StateSourceOptions = {
+    val ids = read.ids(table.operator)
+    of.copy(startOperatorStateUniqueIds = ids, endOperatorStateUniqueIds = ids)
+  }
 }

@@ -11,7 +11,6 @@ import sparkdstl.log.format.SegmentKey
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.UnsafeRow
-import org.apache.spark.sql.execution.datasources.v2.state.{StatePartitionReader, StateStoreInputPartition}
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
@@ -196,18 +195,8 @@ private[tools] final class CopiedStore(
   }
 
   /** Calls `use` with the rows of a table as Spark's reader returns them. */
-  def rows(table: StoredTable, schema: StructType)(use: Iterator[InternalRow] => Unit): Unit = synchronized {
-    val rows = new StatePartitionReader(
-      read.storeConf,
-      read.serializable,
-      new StateStoreInputPartition(partition, read.scan, ReadOptions.of(read, table, changes = false)),
-      schema,
-      table.encoder,
-      table.variable,
-      Some(table.family),
-      table.schemas,
-      table.familyOfMany
-    ) {
+  def rows(table: StoredTable)(use: Iterator[InternalRow] => Unit): Unit = synchronized {
+    val rows = new OpenedReader(read, table, partition) {
       override protected lazy val provider: StateStoreProvider = new RocksDBStateStoreProvider {
         override def getReadStore(version: Long, id: Option[String]): StateStore = store
       }
@@ -233,7 +222,7 @@ private[tools] final class CopiedRows(copy: LoadedCopy, table: StoredTable) exte
   override val schema: StructType = copy.read.schema(table, changes = false)
 
   override def of(partition: Int)(use: Iterator[InternalRow] => Unit): Unit =
-    copy.store(table, partition).foreach(_.rows(table, schema)(use))
+    copy.store(table, partition).foreach(_.rows(table)(use))
 }
 
 /** Rows of a copy that are sent, and the batch that they are of. */

@@ -9,7 +9,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.config.{HadoopOptions, LogOptions}
+import sparkdstl.log.config.LogOptions
 import sparkdstl.log.error.Causes
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import sparkdstl.log.read.{EntryFound, LoadedEntry}
@@ -49,7 +49,7 @@ private[sql] final class StateFollower(root: String, settings: JavaMap[String, S
     settings.asScala.foreach { case (key, value) =>
       if (key.startsWith(LogOptions.Prefix)) configuration.set(key, value)
     }
-    val checkpoint = Checkpoint(new Path(place), configuration, HadoopOptions.parse(configuration))
+    val checkpoint = Checkpoint(new Path(place), configuration, LogOptions.parse(configuration))
     DstlEnvironment.get.workers.of(checkpoint, scan)
   }
 

@@ -38,12 +38,8 @@ class LateAttemptsSuite extends QuerySuite with Patience {
     val input = numbers()
     val query = LateAttempts.totals(input.toDF(), spark).writeStream.outputMode("update")
       .option("checkpointLocation", checkpoint.toString).foreachBatch(LateAttempts.collect _).start()
-    def feed(values: Range): Unit = {
-      input.addData(values)
-      query.processAllAvailable()
-    }
     try {
-      (0 to LateAttempts.LateBatch).foreach(_ => feed(0 until 16))
+      (0 to LateAttempts.LateBatch).foreach(_ => feed(query, input, 0 until 16))
       val committed = new AtomicInteger
       LateAttempts.begin { (context, isLate) =>
         // Listeners run in reverse order: at this point the store is committed and its changes are not sealed.
@@ -65,7 +61,7 @@ class LateAttemptsSuite extends QuerySuite with Patience {
       val segments = LoggedBatches.index(checkpoint, LateAttempts.LateBatch + 1L).toSeq.flatMap(_.entries)
       assert(segments.nonEmpty && !segments.exists(_.key.kind.isOfSnapshot))
       LateAttempts.end()
-      feed(0 until 1)
+      feed(query, input, 0 until 1)
     } finally {
       maySeal.countDown()
       LateAttempts.end()

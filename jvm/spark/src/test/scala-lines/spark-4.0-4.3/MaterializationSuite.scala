@@ -235,20 +235,16 @@ class MaterializationSuite extends QuerySuite with Patience {
     spark.conf.set("spark.sql.shuffle.partitions", "1")
     val input = numbers()
     val query = start(counts(input, 5000), "unchanged")
-    def feed(values: Range): Unit = {
-      input.addData(values)
-      query.processAllAvailable()
-    }
     def names: Seq[(Long, Set[String])] = indexes.flatMap(_.entries).map(_.key)
       .filter(key => key.kind == SegmentKind.SnapshotFile).groupBy(_.version).map { case (version, of) =>
         version -> of.flatMap(_.snapshotFile).toSet
       }.toSeq.sortBy(_._1)
     try {
       val metrics = DstlEnvironment.get.resources.materializations
-      feed(0 until 5000)
+      feed(query, input, 0 until 5000)
       (1L to 3L).foreach { count =>
         eventually {
-          feed(0 until 1)
+          feed(query, input, 0 until 1)
           assert(metrics("completed") >= count)
         }
       }

@@ -29,8 +29,7 @@ class RestartRequestsSuite extends QuerySuite with Patience {
     val query = start(counts(input, 50), s"restarted$done", at = s"counting://$directory/checkpoint")
     try {
       (done until done + batches).foreach { batch =>
-        input.addData(0 until 100)
-        query.processAllAvailable()
+        feed(query, input, 0 until 100)
         after(batch)
       }
     } finally {

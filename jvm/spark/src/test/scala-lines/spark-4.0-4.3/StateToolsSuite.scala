@@ -37,8 +37,7 @@ class StateToolsSuite extends QuerySuite {
   test("a read of state that fails closes its store") {
     val input = numbers()
     val query = start(counts(input), "counts")
-    input.addData(0 until 20)
-    query.processAllAvailable()
+    feed(query, input, 0 until 20)
     query.stop()
     stopSpark()
     startSpark()

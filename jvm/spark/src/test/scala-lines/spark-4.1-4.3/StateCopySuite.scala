@@ -40,10 +40,7 @@ class StateCopySuite extends QuerySuite with Patience {
   test("a lookup of one key waits for its store alone, that of several for the batch; each value has its batch") {
     val input = numbers()
     val query = start(counts(input, keys.size), "counts")
-    for (_ <- 0 to 1) {
-      input.addData(keys)
-      query.processAllAvailable()
-    }
+    for (_ <- 0 to 1) feed(query, input, keys)
     query.stop()
     val metadata = Files.readAllLines(checkpoint.resolve("offsets/0")).get(1)
     val follower = new StateFollower(checkpoint.toString, Map.empty[String, String].asJava)

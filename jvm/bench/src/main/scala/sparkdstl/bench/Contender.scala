@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package sparkdstl.bench
 
-import sparkdstl.log.config.LogOptions
+import sparkdstl.log.config.{LogOption, LogOptions}
 
 import org.apache.spark.sql.execution.streaming.state.dstl._
 
@@ -23,28 +23,22 @@ object Contender {
     fileManager -> classOf[DstlCheckpointFileManager].getName
   )
 
+  /** The log with these options. */
+  private def logged(name: String, options: (LogOption[_], String)*): Contender =
+    Contender(name, log ++ options.map { case (of, value) => LogOptions.Prefix + of.key -> value }, usesLog = true)
+
   val all: Seq[Contender] = Seq(
     // Discards changelogs: the cost of a batch without durable state.
     Contender("floor", stock + (fileManager -> classOf[DiscardingFileManager].getName)),
-    Contender("dstl", log, usesLog = true),
-    Contender("dstl-serial", log + (LogOptions.Prefix + LogOptions.OverlapOffsets.key -> "never"), usesLog = true),
-    Contender(
-      "dstl-inline",
-      log + (LogOptions.Prefix + LogOptions.InlineMaxSegmentSize.key -> "16m") +
-        (LogOptions.Prefix + LogOptions.InlineMaxBatchSize.key -> "512m"),
-      usesLog = true
-    ),
-    Contender("dstl-uploaded", log + (LogOptions.Prefix + LogOptions.InlineMaxSegmentSize.key -> "0"), usesLog = true),
+    logged("dstl"),
+    logged("dstl-serial", LogOptions.OverlapOffsets -> "never"),
+    logged("dstl-inline", LogOptions.InlineMaxSegmentSize -> "16m", LogOptions.InlineMaxBatchSize -> "512m"),
+    logged("dstl-uploaded", LogOptions.InlineMaxSegmentSize -> "0"),
     // The log below Spark's own provider: real-time mode accepts no other.
     Contender("dstl-below", stock + (fileManager -> classOf[DstlCheckpointFileManager].getName), usesLog = true),
     // Each store that has changed starts a snapshot after the end of its last one, at most once a second.
-    Contender("dstl-snapshots", log + (LogOptions.Prefix + LogOptions.MaterializeInterval.key -> "1s"), usesLog = true),
-    Contender(
-      "dstl-no-snapshots",
-      log + (LogOptions.Prefix + LogOptions.MaterializeInterval.key -> "24h") +
-        (LogOptions.Prefix + LogOptions.MaterializeReplayCost.key -> "0"),
-      usesLog = true
-    ),
+    logged("dstl-snapshots", LogOptions.MaterializeInterval -> "1s"),
+    logged("dstl-no-snapshots", LogOptions.MaterializeInterval -> "24h", LogOptions.MaterializeReplayCost -> "0"),
     Contender("direct", stock + (fileManager -> classOf[DirectWriteFileManager].getName)),
     Contender("default", stock)
   )

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package sparkdstl.bench.growth
 
-import java.io.IOException
-import java.nio.file.{FileVisitResult, Files, Path, Paths, SimpleFileVisitor}
-import java.nio.file.attribute.BasicFileAttributes
+import java.nio.file.{Files, Path, Paths}
 import java.util.concurrent.TimeUnit
 
+import scala.util.Try
+
 import sparkdstl.bench._
+import sparkdstl.testing.LocalFiles
 
 import org.apache.spark.sql.SparkSession
 
@@ -57,22 +58,12 @@ private final class StoredObjects(directory: Path) {
 
   /** Numbers of objects and bytes, by kind. Objects may be created and deleted meanwhile. */
   def byKind(): Map[String, Asked] = {
-    val found = Vector.newBuilder[(String, Asked)]
-    Files.walkFileTree(
-      directory,
-      new SimpleFileVisitor[Path] {
-        override def visitFile(file: Path, attributes: BasicFileAttributes): FileVisitResult = {
-          // The name of a file that is not published yet begins with a dot.
-          if (!file.getFileName.toString.startsWith("."))
-            found += DelayedFileSystem.kindOf(s"/${directory.relativize(file)}") -> Asked(1, attributes.size)
-          FileVisitResult.CONTINUE
-        }
-
-        override def visitFileFailed(file: Path, gone: IOException): FileVisitResult = FileVisitResult.CONTINUE
-
-        override def postVisitDirectory(of: Path, gone: IOException): FileVisitResult = FileVisitResult.CONTINUE
-      }
-    ): Unit
-    found.result().groupMapReduce(_._1)(_._2)(_ + _)
+    val found = for {
+      name <- LocalFiles.below(directory)
+      // The name of a file that is not published yet begins with a dot.
+      if !Paths.get(name).getFileName.toString.startsWith(".")
+      size <- Try(Files.size(directory.resolve(name))).toOption
+    } yield DelayedFileSystem.kindOf(s"/$name") -> Asked(1, size)
+    found.groupMapReduce(_._1)(_._2)(_ + _)
   }
 }

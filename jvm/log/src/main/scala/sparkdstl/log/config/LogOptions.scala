@@ -3,6 +3,10 @@ package sparkdstl.log.config
 
 import java.util.Locale
 
+import scala.jdk.CollectionConverters._
+
+import org.apache.hadoop.conf.Configuration
+
 import sparkdstl.log.config.OptionType._
 import sparkdstl.log.error.LogErrors
 import sparkdstl.log.storage.PublishMode
@@ -328,6 +332,10 @@ object LogOptions {
         )).toMap
     )
   }
+
+  /** Parses the options in a Hadoop configuration, into which Spark copies the session's SQL configurations. */
+  def parse(configuration: Configuration): LogOptions =
+    parse(configuration.getPropsWithPrefix(Prefix).asScala.map { case (key, value) => (Prefix + key, value) })
 
   val default: LogOptions = parse(Nil)
 

@@ -8,9 +8,10 @@ import org.slf4j.LoggerFactory
 
 import sparkdstl.log.coordinator.attempts.AttemptLedger
 import sparkdstl.log.coordinator.view.{GuardedState, RunPhase}
-import sparkdstl.log.format.EncodedEntry
+import sparkdstl.log.format.{EncodedEntry, SegmentEntry, SegmentKind}
 import sparkdstl.log.request.Deadline
 import sparkdstl.log.runtime.ProtocolRuntime
+import sparkdstl.log.transport.BarrierReport
 
 /** A created entry. Its segments were durable after `waitMillis`; its creation took another `writeMillis`. */
 private[coordinator] final case class WrittenEntry(entry: EncodedEntry, waitMillis: Long, writeMillis: Long)
@@ -46,7 +47,7 @@ private[coordinator] final class BatchCommit(
     import written._
     val report = state.modify { of =>
       val view = of.view.committed(batch, entry.index, entry.payload.length.toLong)
-      val report = BarrierReports.of(batch, entry, waitMillis, writeMillis, view.bytes)
+      val report = reportOf(batch, written, view.bytes)
       val sealsAll = of.view.stores.nonEmpty && of.view.stores.forall(entry.index.changedStores.toSet)
       (of.copy(view = view, barrier = Some(report), restart = None, sealsAll = sealsAll), report)
     }
@@ -64,4 +65,31 @@ private[coordinator] final class BatchCommit(
   }
 
   def interrupt(error: Throwable): Unit = barrier.end(error)
+
+  /** The report of the barrier of `batch`, without the segments of snapshots of earlier versions. */
+  private def reportOf(batch: Long, written: WrittenEntry, logBytes: Long): BarrierReport = {
+    import written._
+    val segments = entry.index.entries.filter(_.key.batch == batch)
+    val (outside, inside) = segments.flatMap(_.parts).partition(_.file.nonEmpty)
+    val ofSnapshots = entry.index.entries.filter(_.key.kind.isOfSnapshot)
+    BarrierReport(
+      batch,
+      waitMillis,
+      writeMillis,
+      entry.payload.length,
+      inside.iterator.map(_.length.toLong).sum,
+      outside.iterator.map(_.length.toLong).sum,
+      logBytes,
+      newIn(ofSnapshots).flatMap(_.parts).map(_.length.toLong).sum,
+      segments.size,
+      ofSnapshots.count(_.key.kind == SegmentKind.Snapshot)
+    )
+  }
+
+  /** The segments of new snapshots, without files of earlier snapshots, which have a lower version. */
+  private def newIn(ofSnapshots: Seq[SegmentEntry]): Iterator[SegmentEntry] = {
+    val zips = ofSnapshots.iterator.map(_.key).filter(_.kind == SegmentKind.Snapshot)
+      .map(zip => zip.storeDirectory -> zip.version).toSet
+    ofSnapshots.iterator.filter(of => zips(of.key.storeDirectory -> of.key.version))
+  }
 }

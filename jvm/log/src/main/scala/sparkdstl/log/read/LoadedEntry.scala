@@ -26,20 +26,20 @@ object EntryFound {
 }
 
 /**
- * A commit entry with its index in memory, the fetched end of the entry, and a lookup of its segments for readers of several
- * stores. The log starts at `logStart`.
+ * A commit entry with its index in memory, the fetched end of the entry, and a lookup of its segments, made when it is needed.
+ * The log starts at `logStart`.
  */
 final class LoadedEntry(
     val path: Path,
     val batch: Long,
     val index: LogFileIndex,
     val logStart: Long,
-    tail: ObjectTail,
-    lookup: Option[EntryLookup] = None
+    tail: ObjectTail
 ) {
 
-  /** This entry with a lookup, so that the time to find a store's segments does not grow with the number of stores. */
-  def withLookup: LoadedEntry = new LoadedEntry(path, batch, index, logStart, tail, Some(new EntryLookup(index)))
+  // So that the time to find a store's segments does not grow with the number of stores.
+  private lazy val byStore: Map[String, Vector[SegmentEntry]] = index.entries.groupBy(_.key.storeDirectory)
+  private lazy val ranges: Map[SegmentPart, FileRange] = FileRange.shared(index.entries.flatMap(_.parts))
 
   /** Its id, which the next entry names. */
   def id: Option[UUID] = index.link.map(_.entry)
@@ -56,10 +56,7 @@ final class LoadedEntry(
   def snapshotFile(storeDirectory: String, name: String): Option[SegmentEntry] =
     segmentsOf(storeDirectory).find(_.key.snapshotFile.contains(name))
 
-  def segmentsOf(storeDirectory: String): Vector[SegmentEntry] =
-    lookup.fold(index.entries.filter(_.key.storeDirectory == storeDirectory))(
-      _.byStore.getOrElse(storeDirectory, Vector.empty)
-    )
+  def segmentsOf(storeDirectory: String): Vector[SegmentEntry] = byStore.getOrElse(storeDirectory, Vector.empty)
 
   /** Bytes of the log from `offset`, if they were fetched. */
   def bytes(offset: Long, length: Int): Option[Array[Byte]] = {
@@ -70,14 +67,8 @@ final class LoadedEntry(
   }
 
   /** The shared range that is read instead of `part`. */
-  def rangeAround(part: SegmentPart): Option[FileRange] = lookup.flatMap(_.ranges.get(part))
+  def rangeAround(part: SegmentPart): Option[FileRange] = ranges.get(part)
 
   /** Its approximate size in memory, in bytes. */
   def weight: Long = tail.bytes.length + 256L + index.entries.size * 500L
-}
-
-/** Finds segments of an index by store, and the ranges that several parts share. */
-final class EntryLookup(index: LogFileIndex) {
-  private[read] val byStore: Map[String, Vector[SegmentEntry]] = index.entries.groupBy(_.key.storeDirectory)
-  private[read] val ranges: Map[SegmentPart, FileRange] = FileRange.shared(index.entries.flatMap(_.parts))
 }

@@ -154,10 +154,7 @@ final class SegmentReader(
    * @param length of the entry, if known: saves a request
    */
   def fetch(batch: Long, length: Option[Long] = None): Future[EntryFound] =
-    cache.get(place(batch))(entries.read(batch, length).map {
-      case EntryFound.Logged(entry) => EntryFound.Logged(entry.withLookup)
-      case other => other
-    })
+    cache.get(place(batch))(entries.read(batch, length))
 
   private def entry(batch: Long): Future[EntryFound] = fetch(batch).map { found =>
     found.logged.foreach(checkChain)

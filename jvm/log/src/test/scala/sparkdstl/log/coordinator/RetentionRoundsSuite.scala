@@ -25,8 +25,7 @@ class RetentionRoundsSuite extends AnyFunSuite {
 
     override def commit(batch: Long): Unit = {
       put(file(batch))
-      answer(seal(batch, batch, 0, SealedPart.Stored(part(batch))))
-      result(run.commit(batch, content, Seq(batch)))
+      commit(run, batch, batch, SealedPart.Stored(part(batch)))
     }
 
     def request(batches: Seq[Long]): Unit = batches.foreach(batch => result(run.deleteEntry(batch)))

@@ -32,8 +32,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
   test("a commit entry carries the winners' segments and names the entry before it")(new RunningFixture {
     commit(0)
     answer(seal(1, 1, 0, inline(1)))
-    answer(seal(2, 1, 0, inline(2)))
-    result(run.commit(1, content, Seq(2)))
+    commit(run, 1, 2, inline(2))
     assert(entry(1).get.index.entries.map(entry => entry.key -> entry.attempt) == Vector(key(1) -> 2L))
     assert(entry(1).get.index.link.get.previous == idOf(0))
     assert(told.toSeq == Seq("1" -> ToExecutor.Drop(1, Vector("0/0"))))
@@ -49,8 +48,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     val run = begin()
     assert(run.retainedBytes == entryBytes)
     put(file(1))
-    answer(run, seal(7, 3, 0, SealedPart.Stored(part(1))))
-    result(run.commit(3, content, Seq(7)))
+    commit(run, 3, 7, SealedPart.Stored(part(1)))
     assert(run.retainedBytes == entryBytes + part(1).length)
     assert(run.barrier.map(_.logBytes).contains(run.retainedBytes))
     answer(run, ToDriver.Release(Vector("0/0" -> 3L)))
@@ -66,8 +64,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
     result(earlier.close())
     val run = begin()
     put(file(1))
-    answer(run, seal(7, 2, 0, SealedPart.Stored(part(1))))
-    result(run.commit(2, content, Seq(7)))
+    commit(run, 2, 7, SealedPart.Stored(part(1)))
     val stored = result(store.memory.begin(ListObjects(location.commits)).result)
     val opened = answer(run, ToDriver.Open).asInstanceOf[FromDriver.Opened]
     assert(opened.entryLengths == stored.map(of => of.path.getName.toLong -> of.length).toMap)
@@ -323,8 +320,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
 
   test("the first commit deletes only unnamed files of lower epochs")(new RunFixture {
     val old = begin(otherRun)
-    answer(old, seal(1, 0, 0, SealedPart.Stored(part(1).copy(file = Some(file(1, 1, otherRun))))))
-    result(old.commit(0, content, Seq(1)))
+    commit(old, 0, part = SealedPart.Stored(part(1).copy(file = Some(file(1, 1, otherRun)))))
     val run = begin()
     assert(run.epoch == 2)
     val (named, orphan) = (file(1, 1, otherRun), file(2, 1, otherRun))
@@ -341,8 +337,7 @@ class RunCoordinatorSuite extends AnyFunSuite {
   test("the first commit keeps a file of an entry that another run deletes during the sweep")(new RunFixture {
     private val kept = file(1, 1, otherRun)
     private val old = begin(otherRun)
-    answer(old, seal(1, 0, 0, SealedPart.Stored(part(1).copy(file = Some(kept)))))
-    result(old.commit(0, content, Seq(1)))
+    commit(old, 0, part = SealedPart.Stored(part(1).copy(file = Some(kept))))
     commit(old, 1)
     private val run = begin()
     put(kept)

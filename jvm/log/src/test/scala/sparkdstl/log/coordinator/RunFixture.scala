@@ -53,14 +53,12 @@ class RunFixture(
 
   def answer(run: RunCoordinator, message: ToDriver): FromDriver = result(run.answer("1", message))
 
-  /** Commits a batch with one small segment. */
-  def commit(run: RunCoordinator, batch: Long, attempt: Long): Unit = {
-    val sealing = answer(run, RunFixture.seal(attempt, batch, 0, RunFixture.inline(1)))
+  /** Commits a batch with one segment. */
+  def commit(run: RunCoordinator, batch: Long, attempt: Long = 1, part: SealedPart = RunFixture.inline(1)): Unit = {
+    val sealing = answer(run, RunFixture.seal(attempt, batch, 0, part))
     assert(sealing.isInstanceOf[FromDriver.Accepted])
     result(run.commit(batch, RunFixture.content, Seq(attempt)))
   }
-
-  def commit(run: RunCoordinator, batch: Long): Unit = commit(run, batch, attempt = 1)
 
   /** The entry of a batch, read past the scripts. */
   def entry(batch: Long): Option[LoadedEntry] =

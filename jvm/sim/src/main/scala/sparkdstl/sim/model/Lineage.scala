@@ -79,9 +79,6 @@ object LineageFiles {
 
   private def hash(content: Array[Byte]): String = Integer.toHexString(java.util.Arrays.hashCode(content))
 
-  /** Whether the last file changes as the state grows. */
-  def endsWithinFile(lineage: Lineage): Boolean = lineage.tags.size % TagsOfAFile != 0
-
   def decode(files: Vector[Array[Byte]]): Lineage = Lineage(files.flatMap(Lineage.decode(_).tags))
 }
 

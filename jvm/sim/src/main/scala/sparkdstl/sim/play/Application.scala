@@ -30,13 +30,9 @@ final class Application(val name: String, world: World) extends TaskLauncher {
   private var attempts = 0L
   private var executorNumber = 0
   private var runNumber = 0
-  private var begunAt = 0L
 
   /** The running query, if any. */
   def query: Option[SparkQuery] = current
-
-  /** The start time of the newest run. */
-  def queryBeganNanos: Long = begunAt
 
   /** The newest run, whether it has ended or not. */
   def lastQuery: Option[SparkQuery] = last
@@ -53,7 +49,6 @@ final class Application(val name: String, world: World) extends TaskLauncher {
     while (executors.size < config.executors) addExecutor()
     unloadLast()
     runNumber += 1
-    begunAt = world.scheduler.nowNanos
     val id = RunId(Names.Root, chance.nextUuid())
     val inlineShare = environment.options.inlineMaxBatchSize / world.config.partitions
     val log = new DriverLog(environment, id, executorLink, inlineShare, world.plans, world.verdict.violate(_))

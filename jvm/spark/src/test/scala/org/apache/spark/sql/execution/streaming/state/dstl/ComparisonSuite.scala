@@ -171,12 +171,11 @@ abstract class ComparisonSuite extends LocalSpark with BeforeAndAfterAll {
 
     def output: Map[Long, Seq[String]] = rows.asScala.toMap
 
-    def start(trigger: Trigger = Trigger.ProcessingTime(0)): StreamingQuery = start(trigger, _ => ())
-
     /** @param afterwards called with each batch after its rows were taken */
-    def start(afterwards: DataFrame => Unit): StreamingQuery = start(Trigger.ProcessingTime(0), afterwards)
-
-    private def start(trigger: Trigger, afterwards: DataFrame => Unit): StreamingQuery = {
+    def start(
+        trigger: Trigger = Trigger.ProcessingTime(0),
+        afterwards: DataFrame => Unit = _ => ()
+    ): StreamingQuery = {
       val sink = (batch: DataFrame, id: Long) => {
         rows.put(id, batch.collect().map(_.json).sorted.toSeq): Unit
         afterwards(batch)
@@ -185,9 +184,9 @@ abstract class ComparisonSuite extends LocalSpark with BeforeAndAfterAll {
         .option("checkpointLocation", location).foreachBatch(sink).start()
     }
 
-    /** Runs some batches of the query and stops it. */
-    def play(input: Seq[(Seq[Event], Seq[Event])]): Unit = {
-      val query = start()
+    /** Runs some batches of the query and stops it. `afterwards` is as in [[start]]. */
+    def play(input: Seq[(Seq[Event], Seq[Event])], afterwards: DataFrame => Unit = _ => ()): Unit = {
+      val query = start(afterwards = afterwards)
       try input.foreach(feed(query, _))
       finally query.stop()
     }

@@ -71,6 +71,12 @@ abstract class QuerySuite extends LocalSpark with BeforeAndAfterEach {
   ): StreamingQuery =
     result.writeStream.format("memory").queryName(name).outputMode(mode).option("checkpointLocation", at).start()
 
+  /** Adds `values`, and waits until the query has processed them. */
+  protected def feed(query: StreamingQuery, input: MemoryStream[Int], values: Seq[Int]): Unit = {
+    input.addData(values)
+    query.processAllAvailable()
+  }
+
   protected def rows(table: String): Set[String] = spark.table(table).collect().map(_.toString).toSet
 
   /** All files below the checkpoint, as paths relative to it. */

@@ -4,7 +4,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl.files
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.config.HadoopOptions
+import sparkdstl.log.config.LogOptions
 
 import org.apache.spark.sql.execution.streaming.runtime.StreamingCheckpointConstants.{
   DIR_NAME_COMMITS,
@@ -30,7 +30,7 @@ private[dstl] object CheckpointDirectory {
       driver: Option[DriverSide],
       workers: WorkerSide
   ): PlainDirectory = {
-    val options = HadoopOptions.parse(configuration)
+    val options = LogOptions.parse(configuration)
     val directory = qualified(path, configuration)
     val files = new CheckpointFiles(
       path,
@@ -58,7 +58,7 @@ private[dstl] object CheckpointDirectory {
   def storeAt(path: Path, configuration: Configuration, workers: WorkerSide): Option[LoggedStore] =
     qualified(path, configuration).toString match {
       case StorePath(root, directory) =>
-        val checkpoint = Checkpoint(rootOf(root), configuration, HadoopOptions.parse(configuration))
+        val checkpoint = Checkpoint(rootOf(root), configuration, LogOptions.parse(configuration))
         Some(new LoggedStore(checkpoint, directory, workers))
       case _ => None
     }

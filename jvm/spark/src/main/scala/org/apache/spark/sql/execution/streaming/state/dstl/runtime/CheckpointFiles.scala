@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.runtime
 
-import java.io.FileNotFoundException
+import java.io.{FileNotFoundException, IOException}
 import java.nio.file.{Path => LocalPath}
 import java.util.UUID
 
@@ -120,6 +120,12 @@ private[dstl] final class CheckpointFiles(
     catch { case error if StorageErrors.meansMissing(error) => None }
   }
 
+  /** Creates a directory, with those above it. */
+  def createDirectory(directory: Path, timeoutMillis: Long): Future[Unit] =
+    ask(OperationKind.Create, directory, timeoutMillis) {
+      if (!fileSystem.mkdirs(directory)) throw new IOException(s"$directory was not created")
+    }
+
   /** Deletes a file, or a directory with its content. */
   def delete(file: Path): Unit = changing(file) {
     val request = requests.run(RequestKind(OperationKind.Delete), s"deletion of $file", timeoutMillis)(_ =>
@@ -203,8 +209,8 @@ private[dstl] final class CheckpointFiles(
       }
   }(ExecutionContext.parasitic)
 
-  private def ask[T](operation: OperationKind, about: Path)(read: => T): Future[T] =
-    requests.run(RequestKind(operation), s"${operation.name} of $about", timeoutMillis)(_ =>
+  private def ask[T](operation: OperationKind, about: Path, timeout: Long = timeoutMillis)(read: => T): Future[T] =
+    requests.run(RequestKind(operation), s"${operation.name} of $about", timeout)(_ =>
       store.attempt(operation -> about)(read)
     ).flatMap(_.orElseFail(ProtocolErrors.unreadable(about, _)))(ExecutionContext.parasitic)
 

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.runtime
 
-import java.io.IOException
-
 import scala.concurrent.{ExecutionContext, Future}
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.error.ProtocolErrors
-import sparkdstl.log.request.RequestKind
-import sparkdstl.log.storage.OperationKind
 
 import org.apache.spark.sql.execution.streaming.runtime.StreamingCheckpointConstants.DIR_NAME_STATE
 
@@ -23,15 +19,14 @@ private[dstl] final class PartitionDirectories(checkpoint: Checkpoint, resources
   import PartitionDirectories._
   import checkpoint.{configuration, options, root}
   private implicit val executor: ExecutionContext = resources.runtime.executor
-  private val fileSystem = root.getFileSystem(configuration)
-  private val store = resources.store(root, configuration, options)
-  private val requests = resources.requests(root, options)
   private val files = new CheckpointFiles(root, configuration, options, resources)
   private val state = new Path(root, DIR_NAME_STATE)
 
   /** Creates the missing directories of these stores' partitions; fails with `DSTL_MISSING_PARTITIONS` if it cannot. */
   def restore(stores: Set[String]): Future[Unit] = missing(stores).flatMap { partitions =>
-    Future.traverse(partitions)(create).map(_ => ()).recoverWith { case NonFatal(error) =>
+    Future.traverse(partitions) { partition =>
+      files.createDirectory(new Path(state, partition), CreationMillis)
+    }.map(_ => ()).recoverWith { case NonFatal(error) =>
       Future.failed(ProtocolErrors.missingPartitions(root, partitions, error))
     }
   }
@@ -51,16 +46,6 @@ private[dstl] final class PartitionDirectories(checkpoint: Checkpoint, resources
 
   private def list(operator: String): Future[Set[String]] = files.listing(new Path(state, operator))
     .map(_.fold(Set.empty[String])(_.iterator.filter(_.isDirectory).map(_.getPath.getName).toSet))
-
-  private def create(partition: String): Future[Unit] = {
-    val directory = new Path(state, partition)
-    val operation = OperationKind.Create
-    requests.run(RequestKind(operation), s"${operation.name} of $directory", CreationMillis) { _ =>
-      store.attempt(operation -> directory) {
-        if (!fileSystem.mkdirs(directory)) throw new IOException(s"$directory was not created")
-      }
-    }.flatMap(_.orElseFail(ProtocolErrors.unreadable(directory, _)))
-  }
 }
 
 private object PartitionDirectories {

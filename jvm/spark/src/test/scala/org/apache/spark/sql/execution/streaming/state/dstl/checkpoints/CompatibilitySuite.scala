@@ -12,10 +12,7 @@ class CompatibilitySuite extends QuerySuite {
   /** Runs three batches of ten values each; returns the number of values so far. */
   private def run(input: MemoryStream[Int], from: Int, name: String): Int = {
     val query = start(counts(input), name)
-    try Seq.range(0, 3).foreach { batch =>
-        input.addData(from + batch * 10 until from + batch * 10 + 10)
-        query.processAllAvailable()
-      }
+    try Seq.range(0, 3).foreach(batch => feed(query, input, from + batch * 10 until from + batch * 10 + 10))
     finally query.stop()
     assert(rows(name) == counted(0 until from + 30))
     from + 30

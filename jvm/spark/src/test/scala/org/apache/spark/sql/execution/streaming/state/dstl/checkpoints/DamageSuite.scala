@@ -27,10 +27,7 @@ class DamageSuite extends QuerySuite with Patience {
     startSpark(more: _*)
     val input = numbers()
     val query = start(counts(input), "before")
-    (0 until 4).foreach { batch =>
-      input.addData(batch * 10 until batch * 10 + 10)
-      query.processAllAvailable()
-    }
+    (0 until 4).foreach(batch => feed(query, input, batch * 10 until batch * 10 + 10))
     query.stop()
     val repair = damage
     val before = contents()
@@ -212,10 +209,7 @@ class DamageSuite extends QuerySuite with Patience {
         pairs.writeStream.format("noop").option("checkpointLocation", checkpoint.toString).start()
       }
       val query = startJoin()
-      (0 until 2).foreach { batch =>
-        input.addData(batch * 10 until batch * 10 + 10)
-        query.processAllAvailable()
-      }
+      (0 until 2).foreach(batch => feed(query, input, batch * 10 until batch * 10 + 10))
       query.stop()
       val zip = LoggedBatches.index(checkpoint, 0).get.entries.find(_.key.kind == SegmentKind.Snapshot).get
       val part = zip.parts.head

@@ -55,10 +55,7 @@ class OverlappedOffsetsSuite extends QuerySuite with Patience {
     def whileRunning(test: StreamingQuery => Any): Unit = {
       val query = begin()
       try {
-        (0 to 1).foreach { batch =>
-          input.addData(batch * 10 until batch * 10 + 10)
-          query.processAllAvailable()
-        }
+        (0 to 1).foreach(batch => feed(query, input, batch * 10 until batch * 10 + 10))
         test(query): Unit
       } finally {
         GatedFileSystem.open()
@@ -90,13 +87,11 @@ class OverlappedOffsetsSuite extends QuerySuite with Patience {
       }
     }.start()
     try {
-      input.addData(0)
-      query.processAllAvailable()
+      feed(query, input, Seq(0))
       GatedFileSystem.holdAnswers("/offsets$".r)
       purge.start()
       eventually(assert(GatedFileSystem.waitingRequests == 1))
-      input.addData(1)
-      query.processAllAvailable()
+      feed(query, input, Seq(1))
       assert(found.contains(true))
     } finally {
       GatedFileSystem.open()

@@ -22,10 +22,7 @@ class StartRequestsSuite extends QuerySuite {
     val before = numbers()
     val query = start(counts(before), "before", at = s"counting://$checkpoint")
     try {
-      (1 to batches).foreach { value =>
-        before.addData(value)
-        query.processAllAvailable()
-      }
+      (1 to batches).foreach(value => feed(query, before, Seq(value)))
     } finally query.stop()
     stopSpark()
     startSpark()

@@ -24,10 +24,7 @@ class LogMetricsSuite extends QuerySuite {
     val input = numbers()
     val query = start(counts(input), "measured")
     try {
-      (0 until 2).foreach { batch =>
-        input.addData(batch * 10 until batch * 10 + 10)
-        query.processAllAvailable()
-      }
+      (0 until 2).foreach(batch => feed(query, input, batch * 10 until batch * 10 + 10))
       val metrics = query.lastProgress.stateOperators.head.customMetrics
       assert(LogMetrics.all.map(_.name).filterNot(metrics.containsKey(_)) == Nil)
       // Spark's own metrics are there too, such as this one of RocksDB.
@@ -39,15 +36,13 @@ class LogMetricsSuite extends QuerySuite {
     val replayedBefore = DstlEnvironment.get.resources.replayMetrics.replayed.value
     val again = start(counts(input), "recovered")
     try {
-      input.addData(20 until 30)
-      again.processAllAvailable()
+      feed(again, input, 20 until 30)
       val metrics = again.lastProgress.stateOperators.head.customMetrics
       assert(metrics.get("dstlReplayedSegments") >= 3 && metrics.get("dstlReplayedBytes") > 0, metrics)
       // Of each of the two batches before the counts of all seven keys changed.
       assert(metrics.get("dstlReplayedRecords") == 2 * 7, metrics)
       assert(DstlEnvironment.get.resources.replayMetrics.replayed.value == replayedBefore + 2 * 7)
-      input.addData(30 until 40)
-      again.processAllAvailable()
+      feed(again, input, 30 until 40)
       val after = again.lastProgress.stateOperators.head.customMetrics
       assert(after.get("dstlReplayedRecords") == 0, after)
     } finally again.stop()

@@ -9,10 +9,7 @@ class MainLineSuite extends QuerySuite {
 
   private def runBatches(input: MemoryStream[Int], name: String, batches: Seq[Seq[Int]]): Unit = {
     val query = start(counts(input), name)
-    try batches.foreach { batch =>
-        input.addData(batch)
-        query.processAllAvailable()
-      }
+    try batches.foreach(batch => feed(query, input, batch))
     finally query.stop()
   }
 

@@ -30,12 +30,8 @@ class LateLoadsSuite extends QuerySuite with Patience {
     val query = LateAttempts.totals(input.toDF(), spark).writeStream.outputMode("update")
       .option("checkpointLocation", checkpoint.toString).foreachBatch(LateAttempts.collect _).start()
     val (holds, mayCommit) = (new CountDownLatch(1), new CountDownLatch(1))
-    def feed(values: Range): Unit = {
-      input.addData(values)
-      query.processAllAvailable()
-    }
     try {
-      (0 to LateAttempts.LateBatch).foreach(_ => feed(0 until 16))
+      (0 to LateAttempts.LateBatch).foreach(_ => feed(query, input, 0 until 16))
       LateAttempts.begin { (context, isLate) =>
         if (isLate) {
           if (context.attemptNumber() > 0) throw new IllegalStateException("the late attempt is not repeated")
@@ -51,7 +47,7 @@ class LateLoadsSuite extends QuerySuite with Patience {
       mayCommit.countDown()
       query.processAllAvailable()
       LateAttempts.end()
-      feed(0 until 16)
+      feed(query, input, 0 until 16)
       val batches = LateAttempts.LateBatch + 2
       assert(LateAttempts.newest == (0 until 16).map(key => key -> (if (key < 4) batches + 1 else batches)).toMap)
     } finally {

@@ -78,9 +78,7 @@ class LosingAttemptsSuite extends ComparisonSuite with Patience {
     val wanted = new Playing(operator, stock, expected).readState(Map.empty)
     val at = directory.resolve("jobs/checkpoint")
     val playing = new Playing(operator, ours, at)
-    val query = playing.start(wrongOnceMore(_))
-    try batches.foreach(playing.feed(query, _))
-    finally query.stop()
+    playing.play(batches, wrongOnceMore)
     assert(playing.readState(Map.empty) == wanted)
   }
 
@@ -98,9 +96,7 @@ class LosingAttemptsSuite extends ComparisonSuite with Patience {
       // It adds column families, which no changelog tells of, so every attempt at its first batch makes a snapshot.
       val at = directory.resolve("forced/checkpoint")
       val playing = new Playing(join, inFormat(1, ours).head, at)
-      val query = playing.start(wrongOnceMore(_))
-      try playing.feed(query, batches.head)
-      finally query.stop()
+      playing.play(batches.take(1), wrongOnceMore)
       assert(FailingAfterSeal.failed.getAndSet(0) > 0, "no attempt has failed")
       assert(!files(at).exists(_.endsWith(".zip")), "it became a file")
       val snapshots = LoggedBatches.index(at, 0).get.entries.filter(_.key.kind == SegmentKind.Snapshot)
@@ -126,9 +122,7 @@ class LosingAttemptsSuite extends ComparisonSuite with Patience {
     test("an entry with checkpoint ids holds the snapshot and files of the winner only") {
       val at = directory.resolve("forced-ids/checkpoint")
       val playing = new Playing(join, inFormat(2, ours).head, at)
-      val query = playing.start(wrongOnceMore(_))
-      try playing.feed(query, batches.head)
-      finally query.stop()
+      playing.play(batches.take(1), wrongOnceMore)
       assert(!files(at).exists(name => name.contains(".zip") || name.contains(".sst")))
       val segments = LoggedBatches.index(at, 0).get.entries
       val zips = segments.filter(_.key.kind == SegmentKind.Snapshot)
