@@ -10,11 +10,10 @@ import sys
 import zipfile
 from pathlib import Path
 
-import pyspark
 import pytest
 
 import spark_dstl
-from harness import Run, free_port
+from harness import Run, free_port, spark_submit
 from scenarios import Aggregation
 from settings import base_confs, jars
 from spark_dstl.release import installed_line
@@ -28,12 +27,6 @@ def output(command: list[str], **environment: str) -> list[str]:
     done = subprocess.run(command, env=os.environ | environment, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
-
-
-def spark_submit(work: Path, *arguments: str) -> list[str]:
-    confs = base_confs("local[1]", work)
-    script = str(Path(pyspark.__file__).parent / "bin" / "spark-submit")
-    return [script, *(word for key, value in confs.items() for word in ("--conf", f"{key}={value}")), *arguments]
 
 
 def test_a_session_without_the_jar_is_refused_while_it_runs_and_after_it(tmp_path: Path) -> None:
@@ -61,14 +54,14 @@ def wheel(tmp_path: Path) -> Path:
 
 def test_a_wheel_given_to_spark_submit_unpacks_its_jar_and_names_its_path(tmp_path: Path, wheel: Path) -> None:
     environment = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "SPARK_DSTL_JAR": ""}
-    arguments = ["--py-files", str(wheel), str(DRIVER)]
-    place, refused = output(spark_submit(tmp_path, *arguments), **environment)
+    command, arguments = spark_submit(base_confs("local[1]", tmp_path)), ["--py-files", str(wheel), str(DRIVER)]
+    place, refused = output([*command, *arguments], **environment)
     assert wheel.name in place
     found = re.search(r"`spark-submit --jars (.+\.jar)`", refused)
     assert found is not None, refused
     assert Path(found[1]).is_relative_to(tmp_path / "cache")
     assert Path(found[1]).read_bytes() == Path(jars()).read_bytes()
-    assert output(spark_submit(tmp_path, "--jars", found[1], *arguments), **environment) == [place, "not refused"]
+    assert output([*command, "--jars", found[1], *arguments], **environment) == [place, "not refused"]
 
 
 def test_a_spark_connect_server_without_the_jar_is_refused(tmp_path: Path) -> None:

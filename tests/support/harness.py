@@ -158,16 +158,10 @@ class Run:
 
     def submit(self, *arguments: str) -> Driver:
         """Start a driver with spark-submit and all settings as arguments."""
-        import pyspark
-
-        options = [part for key, value in self.confs.items() for part in ("--conf", f"{key}={value}")]
-        script = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-        return self._driver([str(script), *options, *arguments], "run", "", {}, parent=None)
+        return self._driver([*spark_submit(self.confs), *arguments], "run", "", {}, parent=None)
 
     def serve(self, port: int, fail_points: str = "") -> Driver:
         """Start a Spark Connect server with the jar and no settings of the log, and wait until it listens."""
-        import pyspark
-
         if not HAS_CONNECT_SERVER:
             pytest.skip("this PySpark has no Spark Connect server")
         confs = {
@@ -177,12 +171,9 @@ class Run:
             # Python processes of the server run the functions of clients.
             "spark.executorEnv.PYTHONPATH": os.pathsep.join(sys.path),
         }
-        options = [part for key, value in confs.items() for part in ("--conf", f"{key}={value}")]
-        script = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-        main = ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+        command = [*spark_submit(confs), "--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
         self.drivers += 1
-        points = self._points(fail_points)
-        driver = start_driver([str(script), *options, *main], points, self.work, f"server-{self.drivers}")
+        driver = start_driver(command, self._points(fail_points), self.work, f"server-{self.drivers}")
         driver.wait_until(lambda: listens("127.0.0.1", port), f"server on port {port}")
         return driver
 
@@ -378,6 +369,14 @@ def check_version(version: dict[str, Any], scenario: Scenario) -> None:
     assert len(found) == len(rows), f"batch {version['batch']}: a window twice in the state"
     differences = compare(scenario.after(version["batch"] + 1), found)
     assert not differences, f"state after batch {version['batch']}: " + "\n".join(differences)
+
+
+def spark_submit(confs: Mapping[str, str]) -> list[str]:
+    """The command, with settings."""
+    import pyspark
+
+    options = [part for key, value in confs.items() for part in ("--conf", f"{key}={value}")]
+    return [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), *options]
 
 
 def listens(host: str, port: int) -> bool:
