@@ -169,6 +169,23 @@ def test_open_checkpoints_share_a_java_process_that_ends_with_the_last(
     assert not is_alive(pid)
 
 
+def test_an_open_checkpoint_survives_the_end_of_its_java_process(
+    counted: Contest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where memory is short."""
+    monkeypatch.setattr(access, "release", gateway.release)
+    with spark_dstl.open(str(counted.checkpoint), jvm=JvmOptions(memory="800m")) as checkpoint:
+        rows = checkpoint.state().read_all()
+        ended = checkpoint.gateway()._process
+        ended.kill()
+        ended.wait()
+        assert checkpoint.state().read_all() == rows
+        reader = checkpoint._reader()
+        checkpoint.gateway()._process.kill()
+        with pytest.raises(spark_dstl.JvmFailed, match="the process that reads state ended too early"):
+            reader.batch(0)
+
+
 def test_the_java_process_logs_warnings_and_no_more(counted: Contest) -> None:
     with spark_dstl.open(str(counted.checkpoint)) as checkpoint:
         checkpoint.state().read_all()

@@ -74,7 +74,13 @@ class CheckpointAccess:
         return None
 
     def gateway(self) -> Gateway:
-        """Return the Java process, which open checkpoints with the same options share; the first call may start it."""
+        """Return the Java process, which open checkpoints with the same options share; the first call may start it.
+
+        After its process has ended, because memory was short for example, the next call starts another one.
+        """
+        if self._gateway is not None and not self._gateway.is_running:
+            release(self._gateway)
+            self._gateway = None
         if self._gateway is None:
             self._gateway = acquire(jvm_options(self.storage_options))
         return self._gateway

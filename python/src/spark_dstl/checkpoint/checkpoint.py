@@ -364,7 +364,7 @@ class Checkpoint(CheckpointAccess):
         return tables.stream("objects", rows.objects(self))
 
     def _reader(self) -> StateReader:
-        if self._state is None:
+        if self._state is None or not self._state.is_running:
             refuse_spark_without_readers()
             self._state = StateReader(self, self.gateway())
         return self._state

@@ -64,6 +64,11 @@ class StateReader:
         # Those whose rows are not all read: each has its connection and its pin.
         self._open: set[ExitStack] = set()
 
+    @property
+    def is_running(self) -> bool:
+        """Whether the process runs."""
+        return self._gateway.is_running
+
     def read(self, what: str, batches: Sequence[int], wanted: Selection | None) -> pyarrow.RecordBatchReader:
         """Return the rows of `what`, a method of `StateTools`, of one batch or of two."""
         pin = pin_if_possible(self._checkpoint, min(batches))
@@ -161,9 +166,10 @@ class StateReader:
                     f"{self._checkpoint.path}: {name} {value!r} is not valid text: it has half of a surrogate pair, "
                     "which UTF-8 cannot encode. Write the whole character"
                 )
-        return self._gateway.tool("StateSelection")(
-            chosen.operator, chosen.store, chosen.column_family, chosen.partition, chosen.where
-        )
+        with self.java_errors():
+            return self._gateway.tool("StateSelection")(
+                chosen.operator, chosen.store, chosen.column_family, chosen.partition, chosen.where
+            )
 
     def settings(self, number: int) -> dict[str, Any]:
         """Return the second line of a batch's entry in `offsets/`, or of its copy in a pin; empty without both."""
@@ -182,10 +188,11 @@ class StateReader:
                 "its state: Spark retains the newest batches only (spark.sql.streaming.minBatchesToRetain), and no pin "
                 "has a copy"
             )
-        batch = self._gateway.state_batch(number, offsets)
-        for operator, ids in sparkfiles.state_ids(entry.metadata).items():
-            if None not in ids:
-                batch.note(operator, ids)
+        with self.java_errors():
+            batch = self._gateway.state_batch(number, offsets)
+            for operator, ids in sparkfiles.state_ids(entry.metadata).items():
+                if None not in ids:
+                    batch.note(operator, ids)
         return batch
 
     def rows(
