@@ -217,6 +217,10 @@ def test_the_commands_pin_list_and_unpin(written: WrittenCheckpoint) -> None:
     assert "1 pins ended" in dstl("unpin", written.root, name).output
     assert "There was no such pin" in dstl("unpin", written.root, name).output
     assert "pins" not in dstl("show", written.root).output
+    assert ["pins.maxDuration" in dstl("pin", written.root, "--for", time).output for time in ("1d", "25h")] == [
+        False,
+        True,
+    ]
 
 
 @pytest.mark.parametrize("wrong", ["0s", "-1h", "soon", "500ms", "36501d", "10000000000d"])

@@ -10,10 +10,11 @@ from written_checkpoint import WrittenCheckpoint
 
 import spark_dstl
 from spark_dstl import dependencies
+from spark_dstl.checkpoint.java.gateway import Gateway, JvmOptions
 from spark_dstl.checkpoint.java.state import StateReader
 from spark_dstl.checkpoint.locate import StorageOptions, locate, server_of
 from spark_dstl.checkpoint.storage import Readers, Storage, at_once
-from spark_dstl.errors import MissingPackage, UnreadableStorage
+from spark_dstl.errors import JvmFailed, MissingPackage, UnreadableStorage
 
 
 @pytest.fixture
@@ -170,6 +171,18 @@ def test_retries_on_gcs_have_a_time_limit(limit: int | None, monkeypatch: pytest
 @pytest.mark.parametrize("root", ["gs://anonymous@bucket", "abfss://bucket@account.dfs.core.windows.net"])
 def test_a_path_on_gcs_or_azure_is_what_hadoop_reads(root: str, path: str) -> None:
     assert locate(f"{root}/{path}").path == f"bucket/{path}"
+
+
+def test_gcs_and_azure_are_read_by_hadoop_if_its_jars_are_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr("spark_dstl.checkpoint.locate.hadoop_files", lambda uri, _options: asked.append(uri))
+    place = locate("abfss://c@a.dfs.core.windows.net/x y/q", StorageOptions(jvm=JvmOptions(jars=("hadoop-azure.jar",))))
+    assert (asked, place.path) == (["abfss://c@a.dfs.core.windows.net/"], "/x y/q")
+
+
+def test_a_jar_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(JvmFailed, match=r"there is no jar .*no\.jar: --jars, or JvmOptions\.jars, take paths"):
+        Gateway(JvmOptions(jars=(f"{tmp_path}/*", f"{tmp_path}/no.jar")))
 
 
 def test_a_place_is_inside_another_however_it_is_written(directory: Path, s3_server: str) -> None:

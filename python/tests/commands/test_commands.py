@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
+import logging
 import os
 import re
 import shlex
@@ -105,6 +106,52 @@ def test_an_error_is_one_line_unless_its_place_is_asked_for(jar: Path) -> None:
     assert result.exit_code == 1
     assert result.output == f"Error: SPARK_DSTL_JAR is set to {jar}, but there is no such file\n"
     assert isinstance(dstl("--debug", "config").exception, spark_dstl.JarNotFound)
+
+
+def test_an_interrupted_command_says_no_more_and_has_its_own_exit_code() -> None:
+    program = Program()
+
+    @program.command()
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    @program.command()
+    def in_a_call() -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            # As py4j does after an interrupted call.
+            raise AttributeError("'GatewayConnection' object has no attribute 'shutdown_socket'")
+
+    for command in program.commands:
+        result = CliRunner().invoke(program, [command])
+        assert (result.exit_code, result.output) == (130, "\nAborted!\n")
+
+
+def test_the_commands_log_for_this_package_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging.root, "handlers", [])
+    dstl("config")
+    (handler,) = logging.root.handlers
+    of = {name: handler.filter(logging.makeLogRecord({"name": name})) for name in ("spark_dstl.pins", "py4j", "root")}
+    assert {name: bool(passes) for name, passes in of.items()} == {
+        "spark_dstl.pins": True,
+        "py4j": False,
+        "root": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("ls", "q", "--format", "csv", "--output", "json"), "--output json is --format jsonl, and --format csv"),
+        (("state", "q", "--memory", "much"), "much is not a size, such as 512m or 2g"),
+        (("ls", "s3a://"), "s3a:// names no bucket"),
+    ],
+)
+def test_what_a_command_line_cannot_mean_is_refused_by_name(words: tuple[str, ...], said: str) -> None:
+    result = dstl(*words)
+    assert result.exit_code == (1 if "s3a" in words[1] else 2)
+    assert said in result.output
 
 
 def test_a_terminated_command_gives_back_what_it_holds() -> None:

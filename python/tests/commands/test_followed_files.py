@@ -119,6 +119,9 @@ def test_the_first_start_writes_where_the_next_one_continues(tmp_path: Path, mon
             return nullcontext(SimpleNamespace(position=after or newest, changes=lambda _until, **_: iter(())))
 
     monkeypatch.setattr(Location, "opened", lambda _: nullcontext(Query()))
+    past = dstl("follow", "checkpoint", "--to", tmp_path / "to", "--until", "3")
+    assert (past.exit_code, "--until 3 is before the newest batch, 4: add --from" in past.output) == (2, True)
+    begun.clear()
     for _ in range(2):
         done = dstl("follow", "checkpoint", "--to", tmp_path / "to", "--no-wait")
         assert done.exit_code == 0, done.output

@@ -159,8 +159,15 @@ def test_an_invalid_history_is_an_error_in_one_line_with_its_place(tmp_path: Pat
     assert "has no batches" in dstl("report", file).output
     absent = dstl("report", tmp_path / "absent")
     assert absent.exit_code == 1
-    assert f"{tmp_path / 'absent'}" in absent.output
-    assert absent.output.count("\n") == 1
+    assert absent.output == f"Error: {tmp_path / 'absent'} cannot be read: No such file or directory\n"
+
+
+def test_a_report_that_cannot_be_written_says_why(listener: MetricsListener, tmp_path: Path) -> None:
+    assert listener.metrics
+    elsewhere = tmp_path / "nowhere/report.html"
+    result = dstl("report", tmp_path / "progress.jsonl", "-o", elsewhere)
+    said = f"Error: {elsewhere} cannot be written: No such file or directory\n"
+    assert (result.exit_code, result.output) == (1, said)
 
 
 def test_without_matplotlib_the_error_names_the_package(

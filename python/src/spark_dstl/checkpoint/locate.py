@@ -14,7 +14,7 @@ from spark_dstl.dependencies import needed
 from spark_dstl.errors import UnreadableStorage
 
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?P<rest>.*)", re.DOTALL)
-# Schemes with a client in pyarrow.
+# Schemes with a client in pyarrow, which is used unless jars of Hadoop's are given.
 _BY_ARROW = ("gs", "gcs", "abfs", "abfss")
 _CONNECT_SECONDS = 10.0
 # The first version of pyarrow with the option.
@@ -79,8 +79,11 @@ def locate(place: str, options: StorageOptions | None = None) -> Place:
         return Place(needed("pyarrow.fs", PURPOSE).LocalFileSystem(), path, path)
     if scheme in ("s3", "s3a", "s3n"):
         path = rest.strip("/")
+        if not path:
+            raise UnreadableStorage(f"{place} names no bucket")
         return Place(_s3(path.split("/")[0], options), path, f"{scheme}://{path}")
-    if scheme in _BY_ARROW:
+    # Azure's client of pyarrow ends this process if it finds no credentials.
+    if scheme in _BY_ARROW and not options.jvm.jars:
         return _by_uri(place)
     try:
         authority, _, path = rest.removeprefix("//").partition("/") if rest.startswith("//") else ("", "", rest)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command `dstl`: each of its commands is a module of this package."""
 
+import logging
 import signal
 import sys
 from functools import partial
@@ -31,6 +32,7 @@ from spark_dstl.version import __version__
 _DEBUG = f"{__name__}.debug"
 # As a shell reports a process that the signal has ended.
 _TERMINATED = 128 + signal.SIGTERM
+_INTERRUPTED = 128 + signal.SIGINT
 
 
 class Program(click.Group):
@@ -46,10 +48,20 @@ class Program(click.Group):
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
-        except Exception as error:
+        except (Exception, KeyboardInterrupt) as error:
+            if _is_interrupt(error):
+                click.echo("\nAborted!", err=True)
+                raise click.exceptions.Exit(_INTERRUPTED) from None
             if ctx.meta[_DEBUG]:
                 raise
             raise failure(error) from None
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether Ctrl-C has led to an error: what py4j does after an interrupted call may fail in its own way."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 # click does not wrap a paragraph after a line with a backspace alone.
@@ -57,7 +69,9 @@ _HELP = """Operate Spark Structured Streaming queries whose state is in the log.
 
 \b
 Exit codes: 0 done, 1 an error, 2 the command line is wrong, 3 damage was found,
-4 refused, because a query seems to run, 5 no exclusive create was observed on storage.
+4 refused, because a query seems to run, 5 no exclusive create was observed on storage,
+130 ended by Ctrl-C, 143 by SIGTERM. An error is a line of text on standard error, also
+with --output json.
 """
 
 
@@ -68,6 +82,11 @@ Exit codes: 0 done, 1 an error, 2 the command line is wrong, 3 damage was found,
 def main(context: click.Context, debug: bool) -> None:
     """Keep the options of the program."""
     context.meta[_DEBUG] = debug
+    if not debug:
+        # py4j logs the traceback of each failure, which is an error of ours besides.
+        shown = logging.StreamHandler()
+        shown.addFilter(logging.Filter("spark_dstl"))
+        logging.basicConfig(format="%(message)s", handlers=[shown])
 
 
 _COMMANDS = (

@@ -42,7 +42,7 @@ Examples:
 """,
 )
 @located
-@click.argument("table", type=click.Choice(list(SHOWN)), required=False)
+@click.argument("table", type=click.Choice(list(SHOWN)), required=False, metavar="[TABLE]")
 @rows_options
 def ls(at: Location, table: str | None, form: str) -> None:
     """List the content of the checkpoint at PATH: the log, snapshots, and plain files.

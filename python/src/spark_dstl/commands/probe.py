@@ -131,7 +131,7 @@ def probe(
     """
     if not at.path:
         if shape is None or remove_leftovers:
-            raise click.UsageError("Missing argument 'PATH'.")
+            raise click.UsageError("Missing argument 'PATH'. Name it, or the --query whose cost is printed")
         cost = assumed(shape)
         print_report(output, dataclasses.asdict(cost), lambda: _assumed(cost))
         return

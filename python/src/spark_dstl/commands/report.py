@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from spark_dstl.errors import InvalidProgress
+from spark_dstl.errors import DstlError, InvalidProgress
 from spark_dstl.monitoring.history import read_history
 from spark_dstl.monitoring.report_page import page
 
@@ -39,13 +39,19 @@ def report(history: Path, output: Path) -> None:
     HISTORY is a file that spark_dstl.MetricsListener writes: the progress of queries, a line of JSON for each batch, or
     Parquet. The report has the time of batches, its parts and distribution, and the size of the log.
     """
-    batches = read_history(history)
+    try:
+        batches = read_history(history)
+    except OSError as error:
+        raise InvalidProgress(f"{history} cannot be read: {error.strerror}") from error
     if not batches:
         raise InvalidProgress(f"{history} has no batches")
     text = page(batches)
     if str(output) == "-":
         click.echo(text, nl=False)
         return
-    output.write_text(text, encoding="utf-8")
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise DstlError(f"{output} cannot be written: {error.strerror}") from error
     if sys.stdout.isatty():
         click.echo(f"{output}: {len(batches):,} batches")

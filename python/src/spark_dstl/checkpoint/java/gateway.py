@@ -67,6 +67,10 @@ class Gateway:
     def __init__(self, options: JvmOptions) -> None:
         """Start the process, which takes one to three seconds. Raises `JvmFailed` if it does not start."""
         java = _java()
+        for jar in options.jars:
+            # Java ignores a missing one, and takes all of a directory for an asterisk.
+            if not jar.endswith("*") and not Path(jar).exists():
+                raise JvmFailed(f"there is no jar {jar}: --jars, or JvmOptions.jars, take paths on this machine")
         directory, line = spark_jars()
         self.jar = str(jar_path(line.version))
         # PySpark requires py4j.
@@ -112,7 +116,9 @@ class Gateway:
             words = self.last_words()
             shutil.rmtree(self._directory, ignore_errors=True)
             if isinstance(error, OSError | ValueError | py4j.Py4JError):
-                raise JvmFailed(f"{java} could not be started: {error}. {words}") from error
+                # A ValueError is py4j's, about the port that Java has not printed.
+                why = words if words and isinstance(error, ValueError) else f"{error}. {words}"
+                raise JvmFailed(f"{java} could not be started: {why}") from error
             raise
 
     def tool(self, name: str) -> Any:
@@ -268,7 +274,10 @@ def spark_jars() -> tuple[Path, SparkLine]:
     else:
         package = find_spec("pyspark")
         if package is None or not package.submodule_search_locations:
-            raise UnsupportedSpark(f"{PURPOSE} takes Spark's classes, and PySpark is not installed: {INSTALL}")
+            raise UnsupportedSpark(
+                f"{PURPOSE}, and storage that pyarrow has no client for, takes Spark's classes, and PySpark is not "
+                f"installed: {INSTALL}"
+            )
         directory = Path(package.submodule_search_locations[0], "jars")
     line = spark_in(directory, f"is in {directory}; {INSTALL}")
     if line is None:

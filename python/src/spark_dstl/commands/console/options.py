@@ -135,6 +135,12 @@ def _setting(text: str) -> tuple[str, str]:
     return key, value
 
 
+def _memory(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    if not re.fullmatch(r"[1-9][0-9]*[kKmMgG]?", value):
+        raise click.BadParameter(f"{value} is not a size, such as 512m or 2g")
+    return value
+
+
 def java_process(command: Command) -> Command:
     """Give a command the option of its Java process; `at` has it."""
 
@@ -145,6 +151,7 @@ def java_process(command: Command) -> Command:
 
     memory = click.option(
         "--memory",
+        callback=_memory,
         default="1g",
         show_default=True,
         metavar="SIZE",
@@ -153,12 +160,18 @@ def java_process(command: Command) -> Command:
     return memory(run)
 
 
+_FORMS = {"text": "table", "json": "jsonl"}
+
+
 def rows_options(command: Command) -> Command:
     """Give a command the options in which form its rows are printed; it gets `form`."""
 
     @functools.wraps(command)
     def run(*, output: str | None, form: str | None, **others: Any) -> Any:
-        return command(form=form or ("jsonl" if output == "json" else "table"), **others)
+        named = _FORMS.get(output or "")
+        if form and named and form != named:
+            raise click.UsageError(f"--output {output} is --format {named}, and --format {form} is asked for")
+        return command(form=form or named or "table", **others)
 
     return with_options(
         run,
@@ -170,6 +183,8 @@ def rows_options(command: Command) -> Command:
             "Parquet. By default a table.",
         ),
         click.option(
-            "--output", type=click.Choice(["text", "json"]), help="text is --format table, json --format jsonl."
+            "--output",
+            type=click.Choice(list(_FORMS)),
+            help="text is --format table; json is --format jsonl: an object on each line, no line without rows.",
         ),
     )

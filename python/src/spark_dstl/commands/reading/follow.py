@@ -78,6 +78,10 @@ def follow(
                 if first is not None:
                     files.replace_after(followed.position)
                 elif after is None:
+                    if until is not None and until < followed.position.batch:
+                        raise click.UsageError(
+                            f"--until {until} is before the newest batch, {followed.position.batch}: add --from"
+                        )
                     # Batches that are committed before the command starts again come after it.
                     files.begin_after(followed.position)
                 written = sum(1 for _ in map(files.write, batches))

@@ -14,6 +14,8 @@ from spark_dstl.notation import milliseconds
 
 # A pin is shown with its end, and Python has no dates after the year 9999.
 _LONGEST = timedelta(days=36_500)
+# Of `pins.maxDuration`.
+_DEFAULT_LIMIT = timedelta(days=1)
 
 
 class _Duration(click.ParamType):  # type: ignore[type-arg]
@@ -60,6 +62,8 @@ def pin(at: Location, batch: int | None, lasts: timedelta, output: str) -> None:
 def _lines(made: Pin, at: Location) -> Iterator[str]:
     until = f" until {moment(made.ends_at)}" if made.ends_at else ""
     yield f"Batch {made.batch} is pinned{until}, with all later batches."
+    if made.lasts > _DEFAULT_LIMIT:
+        yield "Its query ends the pin before, after its option pins.maxDuration: a day by default."
     yield f"To end it before: dstl unpin {at} {made.name}"
 
 
