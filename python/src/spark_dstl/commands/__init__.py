@@ -48,11 +48,11 @@ class Program(click.Group):
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
-        except (Exception, KeyboardInterrupt) as error:
+        except BaseException as error:
             if _is_interrupt(error):
                 click.echo("\nAborted!", err=True)
                 raise click.exceptions.Exit(_INTERRUPTED) from None
-            if ctx.meta[_DEBUG]:
+            if not isinstance(error, Exception) or ctx.meta[_DEBUG]:
                 raise
             raise failure(error) from None
 
