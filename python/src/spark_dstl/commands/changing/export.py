@@ -23,12 +23,9 @@ spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled=true.
 
 An interrupted export can be repeated, and continues. At the end every object of TARGET is read again and compared.
 
-\b
-It is not needed
-- to use another release of this package, or to move the checkpoint: copy it;
-- for a query that began with Spark's own provider, if it may run some batches
-  more with the log off before the switch: see docs/operations.md.
-It is needed for a query that began with DstlStateStoreProvider, which Spark pins.
+An export is needed for a query that began with DstlStateStoreProvider, which Spark pins. A query that began with
+Spark's own provider can instead run some batches with the log off (docs/operations.md). For another release of this
+package start the query with it on the same checkpoint; to move a checkpoint, move or copy its directory.
 
 Refused with exit code 1 if the newest batch cannot be rebuilt or TARGET has other objects, and with 4 if a query
 seems to run.
