@@ -64,7 +64,7 @@ private[play] final class User(world: World, stock: StockSpark, chance: Chance) 
     delete(Names.Offsets)(path => Names.batchOf(path).exists(_ > batch + 1))
   }
 
-  /** docs/operations.md requires it: Spark would take these snapshots for those of the new versions. */
+  /** docs/inspect.md requires it: Spark would take these snapshots for those of the new versions. */
   private def deleteSnapshotsAbove(version: Long): Unit =
     delete(Names.State)(path => Names.snapshotOf(path).exists(_._1 > version))
 
