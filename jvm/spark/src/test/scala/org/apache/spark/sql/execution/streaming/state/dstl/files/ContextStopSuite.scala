@@ -10,7 +10,7 @@ import sparkdstl.testing.GatedFileSystem
 
 import org.apache.spark.sql.DataFrame
 import org.apache.spark.sql.execution.streaming.state.StateStore
-import org.apache.spark.sql.execution.streaming.state.dstl.{Patience, QuerySuite, SparkFacts, StoredStateShims}
+import org.apache.spark.sql.execution.streaming.state.dstl._
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, StreamingQueryException}
 
@@ -162,6 +162,16 @@ class ContextStopSuite extends QuerySuite with Patience {
     // Returns although storage does not answer.
     spark.stop()
     awaitEnds()
+  }
+
+  test("maintenance of stores logs nothing of the log once the context has stopped") {
+    val counting = new Counting
+    counting.feed(1 to 10)
+    counting.query.processAllAvailable()
+    counting.query.stop()
+    spark.stop()
+    assert(StateStores.loaded.nonEmpty)
+    assert(Warnings.during(StateStores.maintain()) == Nil)
   }
 
   test("a reader of state that waits for storage fails when the context stops") {
