@@ -6,7 +6,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.dstl.files.CheckpointDirectory
 import org.apache.spark.sql.execution.streaming.state.dstl.metrics.LogMetrics
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.EntryPoints
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{EntryPoints, ProcessResources}
 import org.apache.spark.sql.execution.streaming.state.dstl.store.{DstlRocksDB, LazyDatabaseShims}
 import org.apache.spark.sql.types.StructType
 
@@ -19,6 +19,7 @@ import org.apache.spark.sql.types.StructType
  * changelogs are plain files in Spark's layout.
  */
 class DstlStateStoreProvider extends LazyDatabaseShims {
+  @volatile private var resources: ProcessResources = _
 
   override def init(
       stateStoreId: StateStoreId,
@@ -31,13 +32,17 @@ class DstlStateStoreProvider extends LazyDatabaseShims {
     EntryPoints.configure(hadoopConf, EntryPoints.FileManager)
     val location = stateStoreId.storeCheckpointLocation()
     val environment = DstlEnvironment.get
+    resources = environment.resources
     val store = CheckpointDirectory.storeAt(location, hadoopConf, environment.workers)
     makeWith(stateStoreId) { (name, local) =>
       val conf = RocksDBConf(storeConf).copy(enableChangelogCheckpointing = true)
-      new DstlRocksDB(location.toString, conf, local, hadoopConf, name, environment.resources, store)
+      new DstlRocksDB(location.toString, conf, local, hadoopConf, name, resources, store)
     }
     super.init(stateStoreId, keySchema, valueSchema, numColsPrefixKey, storeConf, hadoopConf)
   }
+
+  /** As Spark ends, which needs no maintenance, Spark would log an error of each store. */
+  override def doMaintenance(): Unit = if (!resources.waiting.isEnded) super.doMaintenance()
 
   override def supportedCustomMetrics: Seq[StateStoreCustomMetric] =
     super.supportedCustomMetrics ++ LogMetrics.all

@@ -9,7 +9,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.LogOptions
-import sparkdstl.log.error.{DstlException, LogErrors}
+import sparkdstl.log.error.LogErrors
 import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
 import sparkdstl.log.read.{Download, FoundSegment, Piece, StoreLoad}
@@ -193,8 +193,7 @@ private[store] final class DstlRocksDBFileManager(
           } catch {
             case error: Throwable =>
               retentionDue = true
-              // As Spark ends, maintenance would log the error of each store.
-              if (!DstlException.conditionOf(error).contains("DSTL_SPARK_STOPPED")) throw error
+              throw error
           }
         }
       case _ => deletePlain()

@@ -60,6 +60,9 @@ class DstlStateStoreProvider extends ProviderShims {
   override protected def newRocksDB(of: RocksDBArguments): RocksDB =
     new DstlRocksDB(of.copy(conf = of.conf.copy(enableChangelogCheckpointing = true)), resources, store)
 
+  /** As Spark ends, which needs no maintenance, Spark would log an error of each store. */
+  override def doMaintenance(): Unit = if (!resources.waiting.isEnded) super.doMaintenance()
+
   override def supportedCustomMetrics: Seq[StateStoreCustomMetric] =
     super.supportedCustomMetrics ++ LogMetrics.all
 }

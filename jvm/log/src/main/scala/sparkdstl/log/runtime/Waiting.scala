@@ -43,7 +43,8 @@ final class Waiting extends AutoCloseable {
     open.foreach(_.tryFailure(Ended))
   }
 
-  private def isEnded: Boolean = synchronized(ended)
+  /** Whether the Spark environment has ended. */
+  def isEnded: Boolean = synchronized(ended)
 
   private def await[T](future: Future[T]): T = {
     val answer = Promise[T]()

@@ -130,7 +130,7 @@ private[config] object ErrorReference {
     DocumentedError(
       "DSTL_NOT_COORDINATED",
       Batch,
-      "A late task belongs to a query that has ended. Spark Connect lets the jobs of `foreachBatch` go on when it stops a query.",
+      "A late task belongs to a query that has ended. Spark Connect continues the jobs of `foreachBatch` when it stops a query.",
       "Nothing."
     ),
     DocumentedError(
