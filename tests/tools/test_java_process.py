@@ -176,10 +176,13 @@ def test_an_open_checkpoint_survives_the_end_of_its_java_process(
     monkeypatch.setattr(access, "release", gateway.release)
     with spark_dstl.open(str(counted.checkpoint), jvm=JvmOptions(memory="800m")) as checkpoint:
         rows = checkpoint.state().read_all()
+        unread = checkpoint.state()
+        assert checkpoint.pins().num_rows == 1
         ended = checkpoint.gateway()._process
         ended.kill()
         ended.wait()
         assert checkpoint.state().read_all() == rows
+        assert (unread.schema, checkpoint.pins().num_rows) == (rows.schema, 0)
         reader = checkpoint._reader()
         checkpoint.gateway()._process.kill()
         with pytest.raises(spark_dstl.JvmFailed, match="the process that reads state ended too early"):

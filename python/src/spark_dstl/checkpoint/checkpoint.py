@@ -364,7 +364,11 @@ class Checkpoint(CheckpointAccess):
         return tables.stream("objects", rows.objects(self))
 
     def _reader(self) -> StateReader:
-        if self._state is None or not self._state.is_running:
+        if self._state is not None and not self._state.is_running:
+            # Ends the pins of rows that were not read.
+            self._state.close()
+            self._state = None
+        if self._state is None:
             refuse_spark_without_readers()
             self._state = StateReader(self, self.gateway())
         return self._state
