@@ -58,14 +58,15 @@ class HeldZip:
 class StoreFacts:
     """One store: its changelogs by version, in the log and as plain files, and its snapshots.
 
-    `ignored` are plain snapshots above the version up to which the log allows them: of an interrupted repartition.
+    `abandoned` are plain snapshots of an interrupted repartition: above the version up to which the log allows them,
+    and not above that of the newest batch, because a repartition may be writing those.
     """
 
     logged: dict[int, int] = field(default_factory=dict)
     held: dict[tuple[int, str | None], HeldZip] = field(default_factory=dict)
     plain: dict[tuple[int, str | None], StoredObject] = field(default_factory=dict)
     zips: dict[tuple[int, str | None], StoredObject] = field(default_factory=dict)
-    ignored: dict[tuple[int, str | None], StoredObject] = field(default_factory=dict)
+    abandoned: dict[tuple[int, str | None], StoredObject] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -187,9 +188,10 @@ def look(storage: Storage, readers: Readers) -> Survey:
             facts = survey.of(plain.store)
             if plain.kind == CHANGELOG:
                 facts.plain[plain.version, plain.id] = stored
-            else:
-                zips = facts.zips if plain.version <= plain_upto else facts.ignored
-                zips[plain.version, plain.id] = stored
+            elif plain.version <= plain_upto:
+                facts.zips[plain.version, plain.id] = stored
+            elif survey.newest is not None and plain.version <= survey.newest + 1:
+                facts.abandoned[plain.version, plain.id] = stored
     return survey
 
 

@@ -104,11 +104,9 @@ def among(survey: Survey, storage: Storage, base: Storage, listed: Iterable[Stor
             if unique is None and version > newest + 1:
                 why = "which is not committed: Spark would take it for what a new batch makes"
                 yield left(storage, stored, f"a snapshot of version {version}, {why}")
-        for (version, _), stored in facts.ignored.items():
-            # A repartition may be writing those of the next version but one.
-            if version <= newest + 1:
-                why = "an interrupted repartition has left it, and without the log Spark would take it for the state"
-                yield left(storage, stored, f"a snapshot of version {version}: {why}")
+        for (version, _), stored in facts.abandoned.items():
+            why = "an interrupted repartition has left it, and without the log Spark would take it for the state"
+            yield left(storage, stored, f"a snapshot of version {version}: {why}")
 
 
 def _check_owner(checkpoint: CheckpointAccess, base: Storage) -> None:

@@ -74,11 +74,9 @@ def plan_rollback(
 def _deletions(checkpoint: CheckpointAccess, survey: Survey, to: int) -> Iterator[str]:
     # A pin's copy of `offsets/N` must not become that of another batch with this number.
     yield from (pin.object_name for pin in pins_of(checkpoint.storage) if pin.batch > to)
-    newest = -1 if survey.newest is None else survey.newest
     zips: dict[int, list[str]] = {}
     for facts in survey.stores.values():
-        abandoned = {key: stored for key, stored in facts.ignored.items() if key[0] <= newest + 1}
-        for (version, unique), stored in (facts.zips | abandoned).items():
+        for (version, unique), stored in (facts.zips | facts.abandoned).items():
             if unique is None and version > to + 1:
                 zips.setdefault(version - 1, []).append(stored.name)
     described: dict[int, list[str]] = {}
