@@ -11,11 +11,11 @@ from spark_dstl.checkpoint.pins import Pin, create_pin, end_pin, pins_of
 from spark_dstl.commands.console.options import NUMBER, Location, located, report_option
 from spark_dstl.commands.console.printing import moment, print_report
 from spark_dstl.notation import milliseconds
+from spark_dstl.options import all_options
 
 # A pin is shown with its end, and Python has no dates after the year 9999.
 _LONGEST = timedelta(days=36_500)
-# Of `pins.maxDuration`.
-_DEFAULT_LIMIT = timedelta(days=1)
+_LIMIT = next(option for option in all_options() if option.key == "pins.maxDuration")
 
 
 class _Duration(click.ParamType):  # type: ignore[type-arg]
@@ -62,8 +62,8 @@ def pin(at: Location, batch: int | None, lasts: timedelta, output: str) -> None:
 def _lines(made: Pin, at: Location) -> Iterator[str]:
     until = f" until {moment(made.ends_at)}" if made.ends_at else ""
     yield f"Batch {made.batch} is pinned{until}, with all later batches."
-    if made.lasts > _DEFAULT_LIMIT:
-        yield "Its query ends the pin before, after its option pins.maxDuration: a day by default."
+    if made.lasts > timedelta(milliseconds=milliseconds(_LIMIT.default or "") or 0):
+        yield f"Its query ends the pin before, after its option {_LIMIT.key}: {_LIMIT.default_text} by default."
     yield f"To end it before: dstl unpin {at} {made.name}"
 
 
