@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import spark_dstl
-from harness import Run, free_port, spark_submit
+from driver_process import spark_submit
+from harness import Run, free_port
 from scenarios import Aggregation
 from settings import base_confs, jars
 from spark_dstl.release import installed_line

@@ -178,3 +178,11 @@ def _command_line(pid: int) -> str:
         return Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
+
+
+def spark_submit(confs: Mapping[str, str]) -> list[str]:
+    """The command, with settings."""
+    import pyspark
+
+    options = [part for key, value in confs.items() for part in ("--conf", f"{key}={value}")]
+    return [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), *options]

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 import spark_dstl
-from driver_process import Driver, Failed, start_driver
+from driver_process import Driver, Failed, spark_submit, start_driver
 from scenarios import Aggregation, Scenario, Windows
 from settings import (
     FAIL_POINT_DIR,
@@ -369,14 +369,6 @@ def check_version(version: dict[str, Any], scenario: Scenario) -> None:
     assert len(found) == len(rows), f"batch {version['batch']}: a window twice in the state"
     differences = compare(scenario.after(version["batch"] + 1), found)
     assert not differences, f"state after batch {version['batch']}: " + "\n".join(differences)
-
-
-def spark_submit(confs: Mapping[str, str]) -> list[str]:
-    """The command, with settings."""
-    import pyspark
-
-    options = [part for key, value in confs.items() for part in ("--conf", f"{key}={value}")]
-    return [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), *options]
 
 
 def listens(host: str, port: int) -> bool:

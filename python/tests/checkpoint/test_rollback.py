@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from invoked import dstl
 from written_checkpoint import RUN, Held, Listed, Written, WrittenCheckpoint, after_each_deletion, aged, zip_of
 
 import spark_dstl
@@ -18,7 +18,7 @@ from spark_dstl.checkpoint.changing import activity, leftovers, rollback
 from spark_dstl.checkpoint.repartition.entries import lock_of
 from spark_dstl.checkpoint.sparkfiles import HDFS_BACKED
 from spark_dstl.checkpoint.verification import verify
-from spark_dstl.commands import console, main
+from spark_dstl.commands import console
 from spark_dstl.errors import PinTooLate
 
 
@@ -42,10 +42,6 @@ def written(tmp_path: Path) -> WrittenCheckpoint:
         (checkpoint.root / name).write_bytes(b"crc")
     aged(checkpoint.root)
     return checkpoint
-
-
-def dstl(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments, prog_name="dstl")
 
 
 def batches(root: Path, directory: str) -> list[int]:
