@@ -130,7 +130,7 @@ private[config] object ErrorReference {
     DocumentedError(
       "DSTL_NOT_COORDINATED",
       Batch,
-      "A late task belongs to a query that has ended. Spark Connect continues the jobs of `foreachBatch` when it stops a query.",
+      "A late task of a query that has ended. Spark Connect's `stop()` does not end the jobs of `foreachBatch`.",
       "Nothing."
     ),
     DocumentedError(
