@@ -14,7 +14,7 @@ import sparkdstl.log.coordinator.view.{Claim, GuardedState, ListedClaims, Pin, R
 import sparkdstl.log.format.LogLayout
 import sparkdstl.log.read.EntryReader
 import sparkdstl.log.request.QueryStorage
-import sparkdstl.log.storage.StorageOperation.{ListObjects, Read}
+import sparkdstl.log.storage.StorageOperation.{ListObjects, ReadRange}
 
 /** The claims of a checkpoint, of which `kept` stay at most. A claim never changes: a run reads each once. Thread-safe. */
 private[coordinator] final class Claims(storage: QueryStorage, state: GuardedState, kept: Int) {
@@ -44,9 +44,9 @@ private[coordinator] final class Claims(storage: QueryStorage, state: GuardedSta
     for {
       listed <- Claims.list(storage, Some(state.get.view.epoch))
       // Older ones can be deleted, and without exclusive creation none is.
-      counting = listed.claimed.sorted.takeRight(kept)
+      counting = listed.claimed.takeRight(kept)
       unknown = counting.filterNot(state.get.claims.contains)
-      found <- EntryReader.fewAtOnce(unknown)(epoch => Claims.read(storage, epoch).map(of => Some(epoch -> of)))
+      found <- EntryReader.fewAtOnce(unknown)(epoch => Claims.read(storage, listed, epoch).map(of => Some(epoch -> of)))
     } yield (
       listed,
       state.update(of =>
@@ -73,14 +73,14 @@ object Claims {
    */
   def newestOther(storage: QueryStorage, own: UUID): Future[Option[(UUID, String)]] = {
     implicit val executor: ExecutionContext = storage.runtime.executor
-    def firstIn(epochs: List[Long]): Future[Option[Claim]] = epochs match {
+    def firstIn(listed: ListedClaims, epochs: List[Long]): Future[Option[Claim]] = epochs match {
       case Nil => Future.successful(None)
-      case epoch :: older => read(storage, epoch).flatMap {
+      case epoch :: older => read(storage, listed, epoch).flatMap {
           case Some(claim) if claim.run != own => Future.successful(Some(claim))
-          case _ => firstIn(older)
+          case _ => firstIn(listed, older)
         }
     }
-    list(storage).flatMap(listed => firstIn(listed.claimed.sorted.reverse.toList)).map(_.map(of => of.run -> of.host))
+    list(storage).flatMap(listed => firstIn(listed, listed.claimed.reverse.toList)).map(_.map(of => of.run -> of.host))
       .recover { case _ => None }
   }
 
@@ -93,7 +93,7 @@ object Claims {
         val names = objects.iterator.map(_.path.getName).toVector
         val claimedMillis = own.flatMap(epoch => written.get(epoch.toString)).getOrElse(0L)
         ListedClaims(
-          names.flatMap(LogLayout.parseEpoch),
+          objects.iterator.flatMap(of => LogLayout.parseEpoch(of.path.getName).map(_ -> of.length)).toMap,
           names.flatMap(LogLayout.parseEndOfEpoch).toSet,
           names.flatMap(name => LogLayout.parseTrial(name).map(_ -> name)),
           for (name <- names; (batch, seconds) <- LogLayout.parsePin(name)) yield Pin(
@@ -106,8 +106,9 @@ object Claims {
     }
   }
 
-  private def read(storage: QueryStorage, epoch: Long): Future[Option[Claim]] = {
+  private def read(storage: QueryStorage, listed: ListedClaims, epoch: Long): Future[Option[Claim]] = {
     val path = storage.location.epoch(epoch)
-    storage.read(path, Read(path, MaxLength)).map(_.flatMap(Claim.parse))(storage.runtime.executor)
+    val length = math.min(listed.lengths(epoch), MaxLength).toInt
+    storage.read(path, ReadRange(path, 0, length)).map(_.flatMap(Claim.parse))(storage.runtime.executor)
   }
 }

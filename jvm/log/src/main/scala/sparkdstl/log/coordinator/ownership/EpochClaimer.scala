@@ -5,7 +5,7 @@ import java.util.UUID
 
 import scala.concurrent.{ExecutionContext, Future}
 
-import sparkdstl.log.coordinator.view.{Claim, ListedClaims, LogView}
+import sparkdstl.log.coordinator.view.{Claim, LogView}
 import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.format.LogLayout
 import sparkdstl.log.read.{EntryFound, EntryReader}
@@ -53,12 +53,12 @@ private[coordinator] final class EpochClaimer(storage: QueryStorage, entries: En
     for {
       commits <- committed
       claims <- epochs
-      claimed <- claimAfter(commits, claims, Tries)
+      claimed <- claimAfter(commits, claims.claimed.lastOption.getOrElse(0L), Tries)
     } yield claimed
   }
 
-  /** Claims an epoch for a run that follows the newest of these entries. The trial runs beside the claim. */
-  private def claimAfter(commits: Seq[StoredObject], claims: ListedClaims, triesLeft: Int): Future[ClaimedEpoch] = {
+  /** Claims an epoch above `highest` for a run that follows the newest of these entries. The trial runs beside the claim. */
+  private def claimAfter(commits: Seq[StoredObject], highest: Long, triesLeft: Int): Future[ClaimedEpoch] = {
     val lengths = LogLayout.bytesIn(commits)
     val last = lengths.keysIterator.maxOption
     val found = last.map(batch => entries.read(batch, lengths.get(batch)))
@@ -69,10 +69,10 @@ private[coordinator] final class EpochClaimer(storage: QueryStorage, entries: En
         case EntryFound.Absent => Claim.AfterNothing
       }
       val claim = Claim(run, host, last.getOrElse(-1L) + 1, follows)
-      val first = math.max(follows, claims.claimed.maxOption.getOrElse(0L)) + 1
+      val first = math.max(follows, highest) + 1
       val created = create(first, claim)
       val trial = checkpoint.createsExclusively(location.trial(first, _), timeoutMillis).flatMap(_.orElseFail(unusable))
-      created.flatMap(check(_, claim, last, newest, trial, claims, triesLeft))
+      created.flatMap(check(_, claim, last, newest, trial, triesLeft))
     }
   }
 
@@ -90,7 +90,6 @@ private[coordinator] final class EpochClaimer(storage: QueryStorage, entries: En
       last: Option[Long],
       newest: EntryFound,
       trial: Future[Boolean],
-      claims: ListedClaims,
       triesLeft: Int
   ): Future[ClaimedEpoch] = {
     val committed = storage.entries()
@@ -112,7 +111,7 @@ private[coordinator] final class EpochClaimer(storage: QueryStorage, entries: En
           Future.successful(ClaimedEpoch(LogView.start(epoch, sizes, newest), claim, newest, exclusive, listed))
         else Claims.end(storage, epoch).flatMap { _ =>
           if (triesLeft == 0) Future.failed(ProtocolErrors.fenced(location.entry(now.getOrElse(0L)), None))
-          else claimAfter(commits, claims.copy(claimed = claims.claimed :+ epoch), triesLeft - 1)
+          else claimAfter(commits, epoch, triesLeft - 1)
         }
     } yield claimed
   }

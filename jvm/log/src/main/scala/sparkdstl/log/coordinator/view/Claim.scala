@@ -33,15 +33,16 @@ object Claim {
 }
 
 /**
- * The objects in the directory of claims: the claimed epochs, those whose runs have ended without requests under way, epoch and
- * name of each object of a trial of exclusive creation, and the pins of readers.
+ * The objects in the directory of claims: the lengths of claims by epoch, the epochs whose runs have ended without requests under
+ * way, epoch and name of each object of a trial of exclusive creation, and the pins of readers.
  */
 private[coordinator] final case class ListedClaims(
-    claimed: Vector[Long],
+    lengths: Map[Long, Long],
     ended: Set[Long],
     trials: Vector[(Long, String)],
     pins: Vector[Pin]
 ) {
+  val claimed: Vector[Long] = lengths.keys.toVector.sorted
 
   /**
    * The batches whose entries `claims` fence, by epoch: the first batch of each run that may be at work and has committed
@@ -60,7 +61,7 @@ private[coordinator] final case class ListedClaims(
     val unneeded = claimed.filter { epoch =>
       ended(epoch) && claims.get(epoch).flatten.exists(claim => !mayBePaused(claim.follows))
     }
-    (unneeded ++ claimed.sorted.dropRight(kept)).distinct.filter(_ < own)
+    (unneeded ++ claimed.dropRight(kept)).distinct.filter(_ < own)
   }
 
   private def mayBePaused(epoch: Long): Boolean =

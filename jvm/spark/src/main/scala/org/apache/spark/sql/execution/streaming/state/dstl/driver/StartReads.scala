@@ -38,8 +38,14 @@ private[driver] final class StartReads(root: Path, files: CheckpointFiles, known
     ))
     listing(state).foreach(_.foreach { operator =>
       val metadata = new Path(operator.getPath, "_metadata")
-      content(new Path(metadata, "metadata"))
-      listing(new Path(metadata, "v2")).foreach(newest(_, 1).foreach(content))
+      // The listings tell the lengths, and Spark asks what is there.
+      listing(metadata).foreach(_.map(_.getPath).foreach {
+        case versions if versions.getName == "v2" => listing(versions).foreach(newest(_, 1).foreach(content))
+        case file => content(file)
+      })
+      // Spark keeps the schemas of all partitions with the first one; of a join, in a directory for each store.
+      if (DriverReadsSchemas)
+        listing(new Path(operator.getPath, "0/_metadata")).foreach(_.foreach(of => content(of.getPath)))
     })
   }
 
@@ -51,9 +57,10 @@ private[driver] final class StartReads(root: Path, files: CheckpointFiles, known
       case (name, objects) => known.listed(new Path(root, name), objects.iterator.map(status).toVector)
     }
     begun.newest.foreach { case (entry, content) => known.read(entry, content) }
-    // Spark keeps the schemas of all partitions with the first one.
-    if (DriverReadsSchemas) begun.coordinator.stores.filter(_.split('/')(1) == "0")
-      .foreach(store => content(new Path(state, s"$store/_metadata/schema")))
+    if (DriverReadsSchemas) begun.coordinator.stores.map(_.split('/')).foreach {
+      case Array(operator, "0", ofJoin) => content(new Path(state, s"$operator/0/$ofJoin/_metadata/schema"))
+      case _ =>
+    }
   }
 
   /** Waits for `restored` if the listing of `begin` shows no directory of states: Spark then gets a listing after it. */
