@@ -56,11 +56,12 @@ private[dstl] final class DstlRocksDB(
 
   register()
 
-  /** Loads a version; `load` is what Spark does. */
-  private[store] def loading(version: Long, loadEmpty: Boolean)(load: () => RocksDB): RocksDB = {
+  /** Loads a version, of `id` in checkpoint format 2; `load` is what Spark does. */
+  private[store] def loading(version: Long, id: Option[String], loadEmpty: Boolean)(load: () => RocksDB): RocksDB = {
+    def isThere = loadedVersion == version && id.forall(loadedStateStoreCkptId.contains) && !loadEmpty
     materialization.refuseIfFailed()
     lockForLoad()
-    loadTracked(made.loggingId, version, loadedVersion == version && !loadEmpty)(forgetLoaded()) { current =>
+    loadTracked(made.loggingId, version, isThere)(forgetLoaded()) { current =>
       changing = new Changing(current, loadEmpty)
       if (!current.isLocal) materialization.abandon()
       val loaded = load()

@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.streaming.state.RocksDB
 /** How Spark's database loads and commits versions. */
 private[store] trait LoadShims extends RocksDB { this: DstlRocksDB =>
   override def load(version: Long, stateStoreCkptId: Option[String], readOnly: Boolean): RocksDB =
-    loading(version, loadEmpty = false) { () =>
+    loading(version, stateStoreCkptId, loadEmpty = false) { () =>
       // Without the rollback Spark takes the lineage of the loaded version for that of the empty store, and replays changes of
       // an attempt at the first batch that was not committed.
       if (version == 0 && loadedVersion != 0) rollbackForLoad()

@@ -6,7 +6,7 @@ import org.apache.spark.sql.execution.streaming.state.RocksDB
 /** How Spark's database loads and commits versions. */
 private[store] trait LoadShims extends RocksDB { this: DstlRocksDB =>
   override def load(version: Long, stateStoreCkptId: Option[String], readOnly: Boolean, loadEmpty: Boolean): RocksDB =
-    loading(version, loadEmpty)(() => super.load(version, stateStoreCkptId, readOnly, loadEmpty))
+    loading(version, stateStoreCkptId, loadEmpty)(() => super.load(version, stateStoreCkptId, readOnly, loadEmpty))
 
   override def commit(forceSnapshot: Boolean): Committed = committing(forceSnapshot)(super.commit)
 }

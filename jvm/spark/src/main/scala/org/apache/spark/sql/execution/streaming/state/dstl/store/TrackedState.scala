@@ -15,7 +15,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.runtime.ProcessResour
  * changes. All lines of Spark share this; the methods that load and commit a database differ.
  */
 private[store] trait TrackedState extends LocalStore { this: Logging =>
-  protected final val attempts = new StateAttempts
+  private[store] final val attempts = new StateAttempts
 
   // Guarded by Spark's lock of the store: the load under way.
   private var loading = Option.empty[StoreLoad]
