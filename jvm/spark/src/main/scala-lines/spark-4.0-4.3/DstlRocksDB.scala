@@ -3,16 +3,19 @@ package org.apache.spark.sql.execution.streaming.state.dstl.store
 
 import java.io.File
 import java.nio.file.Files
+import java.util
 import java.util.UUID
 
 import scala.util.control.NonFatal
 
+import org.apache.commons.lang3.reflect.FieldUtils
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.read.StoreLoad
 import sparkdstl.log.worker.SnapshotSchedule
 
+import org.apache.spark.TaskContext
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
 import org.apache.spark.sql.execution.streaming.state.dstl.files.LoggedStore
@@ -37,7 +40,7 @@ private[dstl] final class DstlRocksDB(
 ) extends RocksDBShims(
       // This class decides when to make a snapshot.
       made.copy(conf = made.conf.copy(minDeltasForSnapshot = Int.MaxValue))
-    ) with TrackedState with LoadShims with ChangeShims with MaintenanceShims {
+    ) with TrackedState with LoadShims with ChangeShims with ColumnFamilyShims {
   private[store] type Bytes = Array[Byte]
   private[store] type Committed = (Long, StateStoreCheckpointInfo)
 
@@ -50,9 +53,6 @@ private[dstl] final class DstlRocksDB(
   private var changing = new Changing(new StoreLoad(None, None), loadsEmpty = false)
   private var snapshotVersion = 0L
   private var writes = 0L
-
-  // Guarded by attempts: the newest plain snapshot, until Spark's maintenance uploads it.
-  private var plain: Option[RocksDBSnapshot] = None
 
   register()
 
@@ -144,11 +144,7 @@ private[dstl] final class DstlRocksDB(
             resources.materializations.failed()
             snapshot.close()
         }
-      case _ => attempts.synchronized {
-          // Only the newest is uploaded.
-          plain.foreach(_.close())
-          plain = Some(snapshot)
-        }
+      case _ => DstlRocksDB.uploads.get(this).asInstanceOf[util.Queue[RocksDBSnapshot]].add(snapshot): Unit
     }
   }
 
@@ -164,9 +160,10 @@ private[dstl] final class DstlRocksDB(
     snapshot.copy(checkpointDir = directory)
   }
 
-  /** Called by Spark in a task's commit if a snapshot is forced. */
+  /** Called by Spark in a task's commit if a snapshot is forced, and in its maintenance. */
   override private[sql] def uploadSnapshot(snapshot: RocksDBSnapshot): Unit =
-    if (isPartOfCommit) {
+    if (TaskContext.get() == null) super.uploadSnapshot(snapshot)
+    else if (isPartOfCommit) {
       super.uploadSnapshot(snapshot)
       noteTaken(snapshot)
     } else changing.taken = Some(snapshot)
@@ -178,20 +175,9 @@ private[dstl] final class DstlRocksDB(
   private def confirmUploaded(snapshot: RocksDBSnapshot): Unit =
     files.alreadySaved(snapshot)(super.uploadSnapshot(snapshot))
 
-  /** Called before Spark uploads snapshots in the background. */
-  private[store] def beforeUploads(): Unit = {
-    val waiting = attempts.synchronized {
-      val waiting = plain
-      plain = None
-      waiting
-    }
-    waiting.foreach(super.uploadSnapshot)
-  }
-
   override def close(): Unit = {
     unregister()
     materialization.close()
-    attempts.synchronized(plain).foreach(_.close())
     super.close()
   }
 
@@ -204,6 +190,12 @@ private[dstl] final class DstlRocksDB(
   private def files: DstlRocksDBFileManager = fileManager.asInstanceOf[DstlRocksDBFileManager]
 
   private def materializes: Boolean = store.exists(_.isLogged)
+}
+
+private object DstlRocksDB {
+
+  // The snapshots that Spark's maintenance uploads; Spark has no method that adds one.
+  private val uploads = FieldUtils.getDeclaredField(classOf[RocksDB], "snapshotsToUploadQueue", true)
 }
 
 /**

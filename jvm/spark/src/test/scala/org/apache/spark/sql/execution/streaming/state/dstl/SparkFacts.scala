@@ -45,6 +45,9 @@ object SparkFacts {
   /** Whether Spark asks stores whose snapshots are old to take one with the next commit. */
   val AsksForSnapshots: Boolean = since(4, 2)
 
+  /** Whether a snapshot that is uploaded late gets its own copies of files that it shares with old ones. */
+  val ReplacesStaleFiles: Boolean = since(4, 2)
+
   /** Whether snapshots go to the log, not into Spark's files. */
   val LogsSnapshots: Boolean = since(4, 0)
 

@@ -3,17 +3,11 @@ package org.apache.spark.sql.execution.streaming.state.dstl.store
 
 import org.apache.spark.sql.execution.streaming.state.RocksDB
 
-/** How Spark's database creates column families and is maintained. */
-private[store] trait MaintenanceShims extends RocksDB { this: DstlRocksDB =>
+/** How Spark's database creates column families. */
+private[store] trait ColumnFamilyShims extends RocksDB { this: DstlRocksDB =>
   override def createColFamilyIfAbsent(colFamilyName: String, isInternal: Boolean, readOnly: Boolean): Short = {
     // Read-only callers create it locally; no snapshot is made.
     if (!readOnly) beforeColumnFamily(colFamilyName)
     super.createColFamilyIfAbsent(colFamilyName, isInternal, readOnly)
-  }
-
-  // Spark uploads the snapshots of all stores first, then deletes. `doMaintenance` does both.
-  override def doSnapshotMaintenance(): Unit = {
-    beforeUploads()
-    super.doSnapshotMaintenance()
   }
 }
