@@ -15,7 +15,6 @@ import sparkdstl.log.config.LogOptions
 import sparkdstl.log.read.StoreLoad
 import sparkdstl.log.worker.SnapshotSchedule
 
-import org.apache.spark.TaskContext
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
 import org.apache.spark.sql.execution.streaming.state.dstl.files.LoggedStore
@@ -53,6 +52,9 @@ private[dstl] final class DstlRocksDB(
   private var changing = new Changing(new StoreLoad(None, None), loadsEmpty = false)
   private var snapshotVersion = 0L
   private var writes = 0L
+
+  // The thread that commits. Spark's maintenance runs beside it, or on a task's thread after its commit.
+  @volatile private var committer = Option.empty[Thread]
 
   register()
 
@@ -112,7 +114,10 @@ private[dstl] final class DstlRocksDB(
     val local = materialization.local
     try {
       val attempt = remember(loadedVersion + 1)
-      val committed = commit(isDue || own.isOverdue)
+      committer = Some(Thread.currentThread())
+      val committed =
+        try commit(isDue || own.isOverdue)
+        finally committer = None
       for (of <- store; worker <- of.worker if of.isLogged; snapshot <- local.carried)
         TaskLog.carryFor(worker, of.directory, snapshot)
       schedule.committed(own.load.written, hasChanged)
@@ -162,7 +167,7 @@ private[dstl] final class DstlRocksDB(
 
   /** Called by Spark in a task's commit if a snapshot is forced, and in its maintenance. */
   override private[sql] def uploadSnapshot(snapshot: RocksDBSnapshot): Unit =
-    if (TaskContext.get() == null) super.uploadSnapshot(snapshot)
+    if (!committer.contains(Thread.currentThread())) super.uploadSnapshot(snapshot)
     else if (isPartOfCommit) {
       super.uploadSnapshot(snapshot)
       noteTaken(snapshot)
@@ -175,11 +180,11 @@ private[dstl] final class DstlRocksDB(
   private def confirmUploaded(snapshot: RocksDBSnapshot): Unit =
     files.alreadySaved(snapshot)(super.uploadSnapshot(snapshot))
 
-  override def close(): Unit = {
-    unregister()
-    materialization.close()
-    super.close()
-  }
+  override def close(): Unit =
+    try {
+      unregister()
+      materialization.close()
+    } finally super.close()
 
   /** Makes the manager of the store's files. Called by the constructor. */
   private[store] def managerOfFiles(localTempDir: File): RocksDBFileManager = {

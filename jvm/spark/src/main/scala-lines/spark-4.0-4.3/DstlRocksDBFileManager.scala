@@ -150,15 +150,10 @@ private[store] final class DstlRocksDBFileManager(
   def pack(snapshot: RocksDBSnapshot): Array[Byte] = {
     val directory = Utils.createTempDir(snapshot.checkpointDir.getParent, "packed")
     try {
-      new RocksDBFileManager(new Path(directory.toURI).toString, directory, LocalFiles).saveCheckpointToDfs(
-        snapshot.checkpointDir,
-        snapshot.version,
-        snapshot.numKeys,
-        snapshot.numInternalKeys,
-        snapshot.fileMapping.map { case (name, file) => name -> marked(file, isUploaded = true) },
-        Some(snapshot.columnFamilyMapping),
-        Some(snapshot.maxColumnFamilyId),
-        snapshot.uniqueId
+      val uploaded = snapshot.fileMapping.map { case (name, file) => name -> marked(file, isUploaded = true) }
+      pack(
+        snapshot.copy(fileMapping = uploaded),
+        new RocksDBFileManager(new Path(directory.toURI).toString, directory, LocalFiles)
       )
       Files.readAllBytes(new File(directory, SnapshotName(snapshot.version, snapshot.uniqueId).toString).toPath)
     } finally Utils.deleteRecursively(directory)

@@ -9,7 +9,12 @@ import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.execution.streaming.state.dstl.files.{CheckpointDirectory, LoggedStore}
 import org.apache.spark.sql.execution.streaming.state.dstl.metrics.LogMetrics
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{EntryPoints, ProcessResources}
-import org.apache.spark.sql.execution.streaming.state.dstl.store.{DstlRocksDB, ProviderShims, RocksDBArguments}
+import org.apache.spark.sql.execution.streaming.state.dstl.store.{
+  DstlRocksDB,
+  MaintenanceShims,
+  ProviderShims,
+  RocksDBArguments
+}
 
 /**
  * Spark's RocksDB state store with its changelogs in the log. Set it as `spark.sql.streaming.stateStore.providerClass`.
@@ -18,7 +23,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.store.{DstlRocksDB, P
  * [[DstlCheckpointFileManager]] whether or not that is configured, and local state is used only if it was committed
  * ([[DstlRocksDB]]). Without the file manager on the driver the log is inactive, and changelogs are plain files in Spark's layout.
  */
-class DstlStateStoreProvider extends ProviderShims {
+class DstlStateStoreProvider extends ProviderShims with MaintenanceShims {
   // Set before Spark makes the database, which some lines do within `init`.
   @volatile private var resources: ProcessResources = _
   @volatile private var store: Option[LoggedStore] = None
@@ -61,7 +66,7 @@ class DstlStateStoreProvider extends ProviderShims {
     new DstlRocksDB(of.copy(conf = of.conf.copy(enableChangelogCheckpointing = true)), resources, store)
 
   /** As Spark ends, which needs no maintenance, Spark would log an error of each store. */
-  override def doMaintenance(): Unit = if (!resources.waiting.isEnded) super.doMaintenance()
+  override protected def skipsMaintenance: Boolean = resources.waiting.isEnded
 
   override def supportedCustomMetrics: Seq[StateStoreCustomMetric] =
     super.supportedCustomMetrics ++ LogMetrics.all

@@ -9,6 +9,7 @@ import org.apache.commons.lang3.reflect.FieldUtils
 import org.apache.hadoop.fs.FileSystem
 
 import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
 
 /**
  * The constructor of Spark's manager of a store's snapshots, and its methods that save and delete.
@@ -49,6 +50,18 @@ private[store] abstract class FileManagerShims(
       checkpointUniqueId
     )
   }
+
+  /** Makes another manager write the zip of a snapshot. */
+  protected def pack(snapshot: RocksDBSnapshot, by: RocksDBFileManager): Unit = by.saveCheckpointToDfs(
+    snapshot.checkpointDir,
+    snapshot.version,
+    snapshot.numKeys,
+    snapshot.numInternalKeys,
+    snapshot.fileMapping,
+    Some(snapshot.columnFamilyMapping),
+    Some(snapshot.maxColumnFamilyId),
+    snapshot.uniqueId
+  )
 
   override def deleteOldVersions(retain: Int, minVersionsToDelete: Long): Unit =
     deletingOld(() => super.deleteOldVersions(retain, minVersionsToDelete))

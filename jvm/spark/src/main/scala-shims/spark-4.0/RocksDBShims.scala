@@ -22,7 +22,7 @@ private[store] abstract class RocksDBShims(of: RocksDBArguments)
 
   // Replaces Spark's own, which no load has used yet.
   override private[spark] val fileManager: RocksDBFileManager =
-    managerOfFiles(Utils.createTempDir(of.localRootDir.getAbsolutePath, "fileManager"))
+    managerOfFiles(Utils.createDirectory(of.localRootDir.getAbsolutePath, "fileManager"))
 
   override def commit(): Committed = {
     val committed = super.commit()

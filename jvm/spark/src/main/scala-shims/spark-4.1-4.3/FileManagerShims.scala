@@ -9,6 +9,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.FileSystem
 
 import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.execution.streaming.state.RocksDB.RocksDBSnapshot
 
 /**
  * The constructor of Spark's manager of a store's snapshots, and its methods that save and delete.
@@ -56,6 +57,19 @@ private[store] abstract class FileManagerShims(
       verifyNonEmptyFilesInZip
     )
   }
+
+  /** Makes another manager write the zip of a snapshot. */
+  protected def pack(snapshot: RocksDBSnapshot, by: RocksDBFileManager): Unit = by.saveCheckpointToDfs(
+    snapshot.checkpointDir,
+    snapshot.version,
+    snapshot.numKeys,
+    snapshot.numInternalKeys,
+    snapshot.fileMapping,
+    Some(snapshot.columnFamilyMapping),
+    Some(snapshot.maxColumnFamilyId),
+    snapshot.uniqueId,
+    of.conf.verifyNonEmptyFilesInZip
+  )
 
   override def deleteOldVersions(retain: Int, maxVersionsToDelete: Int, minVersionsToDelete: Long): Unit =
     deletingOld(() => super.deleteOldVersions(retain, maxVersionsToDelete, minVersionsToDelete))

@@ -37,4 +37,16 @@ class PlainSnapshotsSuite extends QuerySuite {
       )
     } finally query.stop()
   }
+
+  // Spark maintains a store that it unloads on the thread of its task.
+  if (SparkFacts.UnloadsOnCommit)
+    test("while the log is off, stores that are unloaded after each batch have snapshots") {
+      configure("spark.sql.streaming.stateStore.unloadOnCommit" -> "true")
+      val input = numbers()
+      val query = start(counts(input), "unloaded")
+      try {
+        (0 to 2).foreach(_ => feed(query, input, 0 until 10))
+        assert(ofStore("zip").toSet == Set("state/0/0/1.zip", "state/0/0/2.zip", "state/0/0/3.zip"))
+      } finally query.stop()
+    }
 }

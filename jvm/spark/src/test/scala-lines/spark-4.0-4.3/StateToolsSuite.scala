@@ -77,4 +77,20 @@ class StateToolsSuite extends QuerySuite {
       assert(opened.nonEmpty && opened.distinct == opened)
     }
   }
+
+  test("a condition that depends on more than the row is refused, and calls no method of Java") {
+    val input = numbers()
+    val query = start(counts(input), "chosen")
+    feed(query, input, 0 until 20)
+    query.stop()
+    val batch = new StateBatch(0, Files.readAllLines(checkpoint.resolve("offsets/0")).get(1))
+    val tools = new StateTools(s"counting://$checkpoint", Map(storage).asJava)
+    for (where <- Seq("rand() < 2", "java_method('java.lang.System', 'lineSeparator') is not null")) {
+      val selection = new StateSelection(null, null, null, null, where)
+      Using.resource(new ServerSocket(0, 1, InetAddress.getLoopbackAddress)) { server =>
+        val failure = tools.state(batch, selection, server.getLocalPort, "secret").failure()
+        assert(failure != null && failure.contains("depends on more than the row"), failure)
+      }
+    }
+  }
 }
