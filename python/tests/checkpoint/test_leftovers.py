@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which objects are leftovers, and when none is deleted; the commands are tested with the rollback."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from written_checkpoint import Written, WrittenCheckpoint, aged, zip_of
+
+import spark_dstl
+from spark_dstl import QuerySeemsToRun
+from spark_dstl.checkpoint.changing import leftovers
+
+
+def leave(written: WrittenCheckpoint) -> Path:
+    """Write a data file that no entry names."""
+    (place,) = written.data_file([Written(0, 0, 99, b"x" * 100)]).values()
+    return written.root / "dstl" / place[0].file
+
+
+def found(root: Path) -> list[str]:
+    with spark_dstl.open(str(root)) as checkpoint:
+        return [one.name for one in leftovers.find_leftovers(checkpoint).objects]
+
+
+def test_none_is_deleted_if_a_batch_begins_during_the_look(written: WrittenCheckpoint) -> None:
+    """Its data files may be among them."""
+
+    def begin(_seconds: float) -> None:
+        written.offsets(4)
+
+    left = leave(written)
+    aged(written.root)
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        planned = leftovers.find_leftovers(checkpoint)
+        with pytest.raises(QuerySeemsToRun, match="offsets/4 changed while this command looked"):
+            leftovers.delete_leftovers(checkpoint, planned, stopped=True, wait=begin)
+    assert left.exists()
+
+
+def test_a_plain_snapshot_of_the_first_batch_is_one_until_the_batch_is_committed(tmp_path: Path) -> None:
+    checkpoint = WrittenCheckpoint(tmp_path / "q", partitions=1).begin()
+    checkpoint.offsets(0)
+    (checkpoint.root / "state/0/0/1.zip").write_bytes(zip_of({}))
+    assert found(checkpoint.root) == ["state/0/0/1.zip"]
+    checkpoint.batch(0)
+    assert found(checkpoint.root) == []
+
+
+@pytest.mark.parametrize("is_outer", [True, False])
+def test_a_copy_inside_its_original_is_not_the_original(
+    written: WrittenCheckpoint, tmp_path: Path, is_outer: bool
+) -> None:
+    leave(written)
+    (written.root / "dstl/data").rename(tmp_path / "data")
+    written.entry(3, written.changes(3), base=f"file:{tmp_path}")
+    copy = Path(shutil.copytree(written.root, tmp_path / "copy"))
+    copy = copy.rename(written.root / "copy")
+    marked, other = (copy, written.root) if is_outer else (written.root, copy)
+    with spark_dstl.open(str(other)) as checkpoint:
+        (tmp_path / "owner.json").write_text(json.dumps({"query": checkpoint.query, "checkpoint": f"file:{marked}"}))
+        with pytest.raises(spark_dstl.DstlError, match="is a copy"):
+            leftovers.find_leftovers(checkpoint)
+
+
+@pytest.mark.parametrize("mark", [{}, {"checkpoint": None}])
+def test_a_base_path_whose_mark_names_the_query_alone_is_its_own(
+    written: WrittenCheckpoint, tmp_path: Path, mark: dict[str, None]
+) -> None:
+    left = leave(written).name
+    (written.root / "dstl/data").rename(tmp_path / "data")
+    written.entry(3, written.changes(3), base=f"file:{tmp_path}")
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        (tmp_path / "owner.json").write_text(json.dumps({"query": checkpoint.query, **mark}))
+    assert [Path(name).name for name in found(written.root)] == [left]
