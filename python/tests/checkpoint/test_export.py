@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from invoked import dstl
-from verified import HEADER, data, entry, flip, ten_batches, verified
+from verified import HEADER, data, entry, flip, purge, ten_batches, verified
 from written_checkpoint import WrittenCheckpoint, aged, zip_of
 
 import spark_dstl
@@ -128,6 +128,17 @@ def test_plain_snapshots_that_are_no_state_of_a_committed_batch_are_left_out(
     target = tmp_path / "target"
     exported(aged(written.root), target)
     assert [name for name in names(target, "state/0/0") if "zip" in name] == ["5.zip"]
+
+
+def test_a_plain_snapshot_that_batches_are_rebuilt_from_is_copied(tmp_path: Path) -> None:
+    written = WrittenCheckpoint(tmp_path / "q", partitions=1).begin()
+    for batch in range(6):
+        written.batch(batch)
+    (written.root / "state/0/0/3.zip").write_bytes(zip_of({}))
+    purge(written.root, 2)
+    done = exported(aged(written.root), tmp_path / "target")
+    assert (done.batches, done.left_out) == ([2, 3, 4, 5], {})
+    assert names(tmp_path / "target", "state/0/0") == ["3.zip", "4.changelog", "5.changelog", "6.changelog"]
 
 
 def contents(target: Path) -> dict[Path, bytes]:
