@@ -85,6 +85,12 @@ def test_the_same_number_and_impossible_numbers_are_refused(plain: Plain) -> Non
     assert "100001 is no number" in refusal(plain, 100_001)
 
 
+@pytest.mark.parametrize("partitions", [1, 100_000])
+def test_the_least_and_the_greatest_number_are_possible(plain: Plain, partitions: int) -> None:
+    with spark_dstl.open(str(plain.root)) as checkpoint:
+        assert checkpoint.repartition(partitions).partitions == partitions
+
+
 def test_a_begun_batch_and_a_missing_one_are_refused(plain: Plain) -> None:
     plain.offsets(3)
     assert "has begun batch 3, and committed batch 2: start the query with its present number" in refusal(plain)

@@ -75,6 +75,14 @@ def verified(root: Path) -> Verification:
         return verify.verify(checkpoint, wait=no_wait)
 
 
+def without_first_batches(root: Path) -> None:
+    """Delete the batches before the repartition; retention leaves the entry that fences a run."""
+    for batch in range(MOVED):
+        (root / f"offsets/{batch}").unlink()
+        if batch > 0:
+            (root / f"commits/{batch}").unlink()
+
+
 @pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 2)])
 def test_a_batch_needs_the_partitions_of_its_own_number(tmp_path: Path, before: int, after: int) -> None:
     written = repartitioned(tmp_path / "q", before, after)
@@ -84,11 +92,7 @@ def test_a_batch_needs_the_partitions_of_its_own_number(tmp_path: Path, before: 
 
 def test_retained_batches_need_no_partition_that_they_do_not_have(tmp_path: Path) -> None:
     written = repartitioned(tmp_path / "q", 3, 2)
-    # What retention leaves of earlier batches is the entry that fences a run.
-    for batch in range(MOVED):
-        (written.root / f"offsets/{batch}").unlink()
-        if batch > 0:
-            (written.root / f"commits/{batch}").unlink()
+    without_first_batches(written.root)
     found = verified(written.root)
     assert (found.is_damaged, found.lost, found.newest_undamaged) == (False, {}, 5), found.damages
 
@@ -103,6 +107,21 @@ def test_a_restart_reads_nothing_of_partitions_that_a_repartition_has_left(tmp_p
     with spark_dstl.open(str(written.root)) as checkpoint:
         found = checkpoint.summary()
     assert (found.stores, found.recovery.changelogs) == (2, 2)
+
+
+@pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 2)])
+def test_an_export_has_the_partitions_of_each_batch(tmp_path: Path, before: int, after: int) -> None:
+    written, target = repartitioned(tmp_path / "q", before, after), tmp_path / "target"
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        assert checkpoint.export(str(target)).batches == [*range(6)]
+    found = verified(target)
+    assert (found.is_damaged, found.lost, found.newest_undamaged) == (False, {}, 5), found.damages
+    # The state of the batches after the repartition is in other partitions.
+    without_first_batches(written.root)
+    aged(written.root)
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        assert checkpoint.export(str(tmp_path / "later")).batches == [*range(MOVED, 6)]
+    assert not [*tmp_path.glob("later/state/0/2/*.changelog")] or after == 3
 
 
 def test_of_a_damaged_snapshot_of_a_repartition_the_way_back_is_the_batch_before(tmp_path: Path) -> None:
@@ -130,16 +149,20 @@ def test_an_interrupted_rollback_leaves_no_offsets_of_the_new_number_alone(tmp_p
         assert not has_entry or len([*copy.glob(f"state/0/*/{MOVED + 1}.zip")]) == 2, deleted
 
 
-def test_snapshots_of_an_interrupted_repartition_are_leftovers_once_the_query_has_gone_on(tmp_path: Path) -> None:
-    written = Repartitioned(tmp_path / "q")
+def interrupted(root: Path) -> tuple[Repartitioned, Path]:
+    """Batches 0 to 2, and a snapshot of version 4 that an interrupted repartition has left."""
+    written = Repartitioned(root)
     written.begin()
     for batch in range(3):
         written.batch(batch)
-    store = written.root / "state/0/0"
-    store.mkdir(parents=True, exist_ok=True)
-    abandoned = store / "4.zip"
+    abandoned = root / "state/0/0/4.zip"
     abandoned.write_bytes(zip_of({}))
-    aged(written.root)
+    aged(root)
+    return written, abandoned
+
+
+def test_snapshots_of_an_interrupted_repartition_are_leftovers_once_the_query_has_gone_on(tmp_path: Path) -> None:
+    written, abandoned = interrupted(tmp_path / "q")
     with spark_dstl.open(str(written.root)) as checkpoint:
         # The command may be writing them.
         assert checkpoint.leftovers().objects == []
@@ -154,6 +177,19 @@ def test_snapshots_of_an_interrupted_repartition_are_leftovers_once_the_query_ha
         assert "state/0/0/4.zip" not in checkpoint.plan_rollback(4).objects
         assert checkpoint.delete_leftovers(found, stopped=True).deleted == 1
     assert not abandoned.exists()
+
+
+def test_snapshots_of_an_interrupted_repartition_are_not_exported(tmp_path: Path) -> None:
+    """Stock Spark would load them."""
+    written, abandoned = interrupted(tmp_path / "q")
+    for batch in range(3, 6):
+        written.batch(batch)
+    aged(written.root)
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        assert checkpoint.export(str(tmp_path / "target")).batches == [*range(6)]
+    store = tmp_path / "target/state/0/0"
+    assert (store / "4.changelog").exists()
+    assert not (store / abandoned.name).exists()
 
 
 class WrittenStores:
