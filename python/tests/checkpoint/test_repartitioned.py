@@ -263,7 +263,7 @@ def test_a_lock_that_is_deleted_meanwhile_is_found_before_the_commit_entry(
     assert not (logged.root / "commits/3").exists()
 
 
-def test_batches_that_begin_or_end_meanwhile_are_found_before_the_commit_entry(
+def test_a_batch_that_begins_meanwhile_is_found_before_the_commit_entry(
     logged: Repartitioned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def begin(stores: WrittenStores) -> tuple[dict[int, list[list[str]]], list[Any]]:
@@ -272,5 +272,19 @@ def test_batches_that_begin_or_end_meanwhile_are_found_before_the_commit_entry(
 
     monkeypatch.setattr(WrittenStores, "write", begin)
     with pytest.raises(QuerySeemsToRun, match=r"offsets/3 .* was written meanwhile"):
+        apply(logged)
+    assert not (logged.root / "commits/3").exists()
+
+
+def test_a_rollback_meanwhile_is_found_before_the_commit_entry(
+    logged: Repartitioned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def roll_back(stores: WrittenStores) -> tuple[dict[int, list[list[str]]], list[Any]]:
+        for directory in ("commits", "offsets"):
+            (stores._root / directory / "2").unlink()
+        return {}, [0]
+
+    monkeypatch.setattr(WrittenStores, "write", roll_back)
+    with pytest.raises(QuerySeemsToRun, match="its newest batch is 1 and was 2"):
         apply(logged)
     assert not (logged.root / "commits/3").exists()
