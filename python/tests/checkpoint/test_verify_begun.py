@@ -88,3 +88,14 @@ def test_damaged_offsets_of_the_first_batch_stay_if_later_batches_were_begun(tmp
     written.offsets(1)
     (written.root / "offsets/0").write_bytes(b"")
     assert verified(written.root).in_the_way == []
+
+
+def test_a_batch_is_lost_if_spark_cannot_read_its_entry_without_a_log(tmp_path: Path) -> None:
+    written = WrittenCheckpoint(tmp_path / "q").begin()
+    for batch in range(4):
+        written.plain_entry(batch)
+    entry(written.root, 3).write_text("v1\n{garbage")
+    found = verified(written.root)
+    assert [one.what for one in found.damages] == ["its second line is not what Spark writes"]
+    assert found.lost == {3: "commits/3 is damaged, and Spark does not start from it"}
+    assert (found.newest_undamaged, found.way_back) == (2, 2)

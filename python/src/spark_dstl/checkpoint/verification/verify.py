@@ -163,6 +163,8 @@ def _lost(survey: Survey, rebuilt: dict[Store, rebuild.Rebuilt], unstartable: di
             lost[batch] = f"state of {broken[0][0].directory}{others}: {broken[0][1]}"
         elif survey.entries[batch].error is not None:
             lost[batch] = f"commits/{batch} cannot be read"
+        elif not survey.entries[batch].is_spark:
+            lost[batch] = f"commits/{batch} is damaged, and Spark does not start from it"
         elif batch in unstartable:
             lost[batch] = unstartable[batch]
     if begun := max(survey.begun, default=None):
