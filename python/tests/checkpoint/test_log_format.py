@@ -169,6 +169,10 @@ NO_FILE = written.section(8, b"\0")
     ("sections", "damage"),
     {
         "a number that does not end": (b"\x80" * 11, "more than 64 bits"),
+        "a signed number that is too large": (
+            WRITER + PLACE + NO_FILE + STORE + written.section(12, b"\1\0" + b"\xff" * 9 + b"\x7f" + b"\2\2\0\0\0"),
+            "more than 64 bits",
+        ),
         "a section beyond the end": (b"\2\x7f", "ends early"),
         "sections out of order": (written.section(4, b"") + written.section(2, b""), "section 2 follows section 4"),
         "a section that is missing": (WRITER + PLACE, "it has the sections 2, 4"),
