@@ -248,6 +248,19 @@ def test_a_refusal_of_what_the_first_request_has_created_is_success(
     assert f'"{PARTITIONS}":"3"' in (logged.root / "offsets/3").read_text()
 
 
+def test_the_lock_is_replaced_by_the_offsets(logged: Repartitioned, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(stores: WrittenStores) -> tuple[dict[int, list[list[str]]], list[Any]]:
+        assert is_lock((stores._root / "offsets/3").read_bytes())
+        return {}, [0]
+
+    logged.plain_entry(MOVED - 1)
+    (logged.root / "offsets/.3.crc").write_bytes(b"crc")
+    monkeypatch.setattr(WrittenStores, "write", write)
+    assert apply(logged).is_applied
+    assert f'"{PARTITIONS}":"3"' in (logged.root / "offsets/3").read_text()
+    assert not (logged.root / "offsets/.3.crc").exists()
+
+
 def test_a_lock_that_is_deleted_meanwhile_is_found_before_the_commit_entry(
     logged: Repartitioned, monkeypatch: pytest.MonkeyPatch
 ) -> None:
