@@ -39,6 +39,9 @@ object SparkFacts {
   /** The directories that Spark looks for before the query's thread begins. */
   val CheckedOnTheUsersThread: Set[String] = if (since(4, 1)) Set.empty else Set("offsets", "commits")
 
+  /** Whether the driver reads the schemas of stores, or a task of the first partition does. */
+  val DriverReadsSchemas: Boolean = since(4, 0)
+
   /** Whether stores can be unloaded after each batch, which uploads their snapshots first. */
   val UnloadsOnCommit: Boolean = since(4, 1)
 
