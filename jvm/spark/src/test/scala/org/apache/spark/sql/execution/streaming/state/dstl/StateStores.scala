@@ -12,7 +12,7 @@ object StateStores {
    * Runs Spark's maintenance of each store now. Give Spark's own maintenance a long interval in a test that calls this: while a
    * query stops, that and the thread that closes all stores wait for each other, for five minutes.
    */
-  def maintain(): Unit = loaded.foreach(_.doMaintenance())
+  def maintain(): Unit = loaded.foreach(StoreMaintenance.run)
 
   /** The providers of the stores that are loaded. */
   def loaded: Seq[StateStoreProvider] = {
