@@ -156,7 +156,11 @@ private[store] final class DstlRocksDBFileManager(
         new RocksDBFileManager(new Path(directory.toURI).toString, directory, LocalFiles)
       )
       Files.readAllBytes(new File(directory, SnapshotName(snapshot.version, snapshot.uniqueId).toString).toPath)
-    } finally Utils.deleteRecursively(directory)
+    } finally {
+      // Spark writes it beside what it packs, and would pack it twice at another attempt.
+      Files.deleteIfExists(snapshot.checkpointDir.toPath.resolve("metadata")): Unit
+      Utils.deleteRecursively(directory)
+    }
   }
 
   /** Runs `confirm`, in which Spark would save a snapshot that a commit entry holds. */

@@ -15,8 +15,10 @@ import org.apache.spark.sql.execution.streaming.state.dstl.DstlEnvironment
 import org.apache.spark.sql.internal.SQLConf
 
 class PackedSnapshotsSuite extends AnyFunSuite {
-  for (verifies <- Seq(true, false))
-    test(s"an empty file of RocksDB is refused if Spark would refuse it: $verifies")(TemporaryDirectory.within { root =>
+
+  /** Packs a snapshot that consists of an empty file, as often as `use` asks for it. */
+  private def packing(verifies: Boolean)(use: (() => Array[Byte]) => Any): Any =
+    TemporaryDirectory.within { root =>
       val settings = new SQLConf
       settings.setConfString("spark.sql.streaming.stateStore.rocksdb.verifyNonEmptyFilesInZip", verifies.toString)
       val store = root.toPath.resolve("state/0/0")
@@ -37,7 +39,14 @@ class PackedSnapshotsSuite extends AnyFunSuite {
       val manager = new DstlRocksDBFileManager(made, local.toFile, files, resources, None)
       val checkpoint = Files.createDirectories(local.resolve("checkpoint"))
       Files.createFile(checkpoint.resolve("CURRENT"))
-      def packed() = manager.pack(RocksDBSnapshot(checkpoint.toFile, 1, 0, 0, Map.empty, 0, "", Map.empty, None))
-      if (verifies) assert(intercept[Exception](packed()).getMessage.contains("CURRENT")) else assert(packed().nonEmpty)
-    })
+      use(() => manager.pack(RocksDBSnapshot(checkpoint.toFile, 1, 0, 0, Map.empty, 0, "", Map.empty, None)))
+    }
+
+  test("an empty file of RocksDB is refused if Spark would refuse it") {
+    packing(verifies = true)(packed => assert(intercept[Exception](packed()).getMessage.contains("CURRENT")))
+  }
+
+  test("a snapshot whose upload has failed is packed again") {
+    packing(verifies = false)(packed => assert(packed().length == packed().length))
+  }
 }
