@@ -93,7 +93,7 @@ private[tools] final class SelectedRows(table: StoredTable, rows: Rows, where: O
       case _: StructType | _: ArrayType | _: MapType => expression
       case _ => CreateNamedStruct(Seq(Literal("value"), expression))
     }
-    replaced(StructsToJson(Map.empty, nested, Some(SQLConf.get.sessionLocalTimeZone)))
+    replaced(StructsToJson(JsonOptions, nested, Some(SQLConf.get.sessionLocalTimeZone)))
   }
 }
 
@@ -101,6 +101,13 @@ private[tools] object SelectedRows {
   private val PartitionColumn = "partition_id"
   private val BatchColumn = "batch_id"
   private val own = Set(PartitionColumn, BatchColumn)
+
+  // By default Spark cuts microseconds off and leaves nulls out: keys that differ would be the same text.
+  private val JsonOptions = Map(
+    "timestampFormat" -> "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat" -> "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+    "ignoreNullFields" -> "false"
+  )
   private val Sides = Set("key", "before", "after")
   private val Place = Seq(
     StructField("operator", IntegerType, nullable = false),

@@ -3,6 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl.tools
 
 import java.io.File
 import java.net.{InetAddress, ServerSocket}
+import java.nio.charset.StandardCharsets.ISO_8859_1
 import java.nio.file.Files
 
 import scala.concurrent.{Await, Future}
@@ -27,11 +28,14 @@ class StateToolsSuite extends QuerySuite {
   override protected def configuration: Map[String, String] = super.configuration + storage
 
   /** Receives what is sent to a port; returns how many bytes. */
-  private def received(send: Int => SentRows): Long =
+  private def received(send: Int => SentRows): Long = content(send).length.toLong
+
+  /** Receives what is sent to a port. */
+  private def content(send: Int => SentRows): String =
     Using.resource(new ServerSocket(0, 1, InetAddress.getLoopbackAddress)) { server =>
-      val bytes = Future(Using.resource(server.accept())(_.getInputStream.readAllBytes().length.toLong))
+      val bytes = Future(Using.resource(server.accept())(_.getInputStream.readAllBytes()))
       assert(send(server.getLocalPort).failure() == null)
-      Await.result(bytes, 60.seconds)
+      new String(Await.result(bytes, 60.seconds), ISO_8859_1)
     }
 
   test("a read of state that fails closes its store") {
@@ -92,5 +96,20 @@ class StateToolsSuite extends QuerySuite {
         assert(failure != null && failure.contains("depends on more than the row"), failure)
       }
     }
+  }
+
+  test("the JSON of rows of several schemas has microseconds and nulls") {
+    val (left, right) = (numbers(), numbers())
+    val rows = left.toDF()
+      .selectExpr("value", "timestamp'2026-10-25 02:59:00.123456Z' AS at", "CAST(null AS int) AS none")
+    val query = start(rows.join(right.toDF(), "value"), "texts", OutputMode.Append())
+    left.addData(1)
+    right.addData(2)
+    query.processAllAvailable()
+    query.stop()
+    val batch = new StateBatch(0, Files.readAllLines(checkpoint.resolve("offsets/0")).get(1))
+    val sent =
+      content(new StateTools(checkpoint.toString, Map.empty[String, String].asJava).state(batch, all, _, "secret"))
+    assert(sent.contains(""""at":"2026-10-25T02:59:00.123456Z","none":null"""), sent)
   }
 }
