@@ -40,3 +40,11 @@ def test_nested_values_are_json_in_cells(form: str, gone: str, capsys: pytest.Ca
     else:
         assert row == f"{key}  {value}          3  {gone}"
         assert titles.split() == ["key", "value", "partition", "gone"]
+
+
+def test_numbers_that_json_does_not_have_are_texts(capsys: pytest.CaptureFixture[str]) -> None:
+    odd = [float("nan"), float("inf"), float("-inf"), 0.5]
+    print_rows("jsonl", pa.table({"value": [{"of": odd}]}))
+    assert json.loads(capsys.readouterr().out, parse_constant=pytest.fail) == {
+        "value": {"of": ["NaN", "Infinity", "-Infinity", 0.5]}
+    }

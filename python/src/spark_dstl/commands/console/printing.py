@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import io
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -110,6 +111,9 @@ def _until_the_reader_goes() -> Iterator[None]:
 
 def _plain(value: Any) -> Any:
     """Return a value as JSON has it: bytes as base64, times as ISO 8601 in UTC, maps as lists of pairs."""
+    if isinstance(value, float) and not math.isfinite(value):
+        # JSON has no such numbers; Spark writes these texts.
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, dict):
