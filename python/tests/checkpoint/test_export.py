@@ -84,6 +84,13 @@ def test_batches_that_cannot_be_rebuilt_are_left_out_with_what_they_alone_need(
     assert names(target, "offsets") == [str(batch) for batch in range(3, 10)]
 
 
+def test_batches_before_a_missing_one_are_left_out(written: WrittenCheckpoint, tmp_path: Path) -> None:
+    """Spark expects no gaps."""
+    entry(written.root, 3).unlink()
+    assert exported(written.root, tmp_path / "target").batches == [*range(4, 10)]
+    assert names(tmp_path / "target", "commits") == [str(batch) for batch in range(4, 10)]
+
+
 def test_damage_that_only_an_old_batch_reads_does_not_end_an_export(written: WrittenCheckpoint, tmp_path: Path) -> None:
     flip(entry(written.root, 2), HEADER + 30)
     done = exported(written.root, tmp_path / "target")
