@@ -77,13 +77,13 @@ def _deletions(checkpoint: CheckpointAccess, survey: Survey, to: int) -> Iterato
     zips: dict[int, list[str]] = {}
     for facts in survey.stores.values():
         for (version, unique), stored in (facts.zips | facts.abandoned).items():
-            if unique is None and version > to + 1:
+            if unique is None:
                 zips.setdefault(version - 1, []).append(stored.name)
     described: dict[int, list[str]] = {}
     for path in survey.state:
         below, _, last = path.rpartition("/")
         batch = number(last)
-        if batch is not None and batch > to and below.endswith("/_metadata/v2"):
+        if batch is not None and below.endswith("/_metadata/v2"):
             # Spark does not write it again when the batch runs again.
             described.setdefault(batch, []).append(f"state/{path}")
     batches = {batch for batch in (*survey.entries, *survey.offsets, *zips, *described) if batch > to}
@@ -95,7 +95,7 @@ def _deletions(checkpoint: CheckpointAccess, survey: Survey, to: int) -> Iterato
             order = (*snapshots, entry, offsets)
         else:
             order = (offsets, entry, *snapshots) if survey.is_ours else (offsets, *snapshots, entry)
-        for name in (*order, *sorted(described.get(batch, []))):
+        for name in (*order, *described.get(batch, [])):
             directory, _, last = name.rpartition("/")
             if name in there:
                 # A checksum file of Hadoop or Spark is deleted before its file, which is readable without it.
