@@ -11,7 +11,7 @@ import pytest
 from spark_dstl.checkpoint.export.target import Planned, Target
 from spark_dstl.checkpoint.locate import locate
 from spark_dstl.checkpoint.storage import Storage, silent
-from spark_dstl.errors import CannotExport, UnreadableStorage
+from spark_dstl.errors import CannotExport, DstlError, UnreadableStorage
 
 STATE = [f"state/0/{partition}/1.zip" for partition in range(40)]
 ALL = [*STATE, "sources/0/0", "sources/0/1", "offsets/0", "offsets/1", "commits/0", "metadata"]
@@ -73,3 +73,15 @@ def test_a_target_is_not_inside_the_checkpoint_by_another_name(tmp_path: Path) -
     checkpoint = SimpleNamespace(storage=Storage(locate(str(tmp_path / "from"))), path="from", progress=silent)
     with pytest.raises(CannotExport, match="are not apart"):
         Target(place, cast("Any", checkpoint), CannotExport)
+
+
+def test_an_object_that_storage_does_not_keep_as_written_ends_the_export(
+    target: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = [planned(name, lambda _: None) for name in ALL]
+    target.write_missing(plan)
+    write = target.write
+    monkeypatch.setattr(target, "write", lambda name, pieces: write(name, [b"x" * len(one) for one in pieces]))
+    (Path(target.place.path) / STATE[3]).write_bytes(b"x" * len(STATE[3]))
+    with pytest.raises(DstlError, match=rf"{STATE[3]} has other bytes than were written to it"):
+        target.check(plan)
