@@ -131,6 +131,7 @@ def test_plain_snapshots_that_are_no_state_of_a_committed_batch_are_left_out(
     store = written.root / "state/0/0"
     for name, content in (("12.zip", zip_of({})), ("12.zip.crc", b"{}"), (".12.zip.crc", b"crc")):
         (store / name).write_bytes(content)
+    (store / "13.zip").write_bytes(zip_of({}))
     (store / "1.zip").write_bytes(b"damaged")
     target = tmp_path / "target"
     exported(aged(written.root), target)
@@ -157,7 +158,7 @@ def test_a_repeated_export_rewrites_only_damaged_objects(written: WrittenCheckpo
     first = exported(written.root, target)
     whole = contents(target)
     changelog, *others = sorted(target.rglob("*.changelog"))
-    changelog.write_bytes(b"\0" * changelog.stat().st_size)
+    changelog.write_bytes(b"\xff" * changelog.stat().st_size)
     others[0].write_bytes(b"too short")
     (target / "metadata").unlink()
     again = exported(written.root, target)
