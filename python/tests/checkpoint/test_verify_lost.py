@@ -58,3 +58,14 @@ def test_a_lost_newest_batch_is_not_one_that_was_begun_after_it(tmp_path: Path) 
     (written.root / "offsets/9").write_bytes(b"")
     found = verified(written.root)
     assert (sorted(found.lost), found.lost_begun) == ([9], None)
+
+
+def test_an_entry_of_an_earlier_epoch_than_the_one_before_is_damage(tmp_path: Path) -> None:
+    written = WrittenCheckpoint(tmp_path / "q").begin()
+    for batch, epoch in enumerate((1, 3, 2)):
+        written.epoch = epoch
+        written.claim()
+        written.batch(batch)
+    (damage,) = verified(written.root).damages
+    assert damage.object == str(written.root / "commits/2")
+    assert damage.what == "it is of epoch 2, after one of epoch 3: written late by a fenced driver"
