@@ -234,3 +234,7 @@ def test_names_are_parsed_strictly() -> None:
     assert plain is not None
     assert (plain.store, plain.version, plain.id, plain.kind) == ((1, 2, "left"), 7, "an-id", names.SNAPSHOT)
     assert names.plain_file("0/1/SSTs/000008-x.sst") is None
+
+
+def test_an_id_stays_inside_the_directory_of_its_store() -> None:
+    assert [names.is_qualifier(one) for one in ("a", "..", "", "../a", "a/b", "a\0")] == [True, True, *[False] * 4]
