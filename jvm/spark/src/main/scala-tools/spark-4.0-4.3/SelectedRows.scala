@@ -31,7 +31,7 @@ private[tools] final class SelectedRows(table: StoredTable, rows: Rows, where: O
   private val family = UTF8String.fromString(table.shownFamily)
 
   val schema: StructType = StructType(
-    Place ++ others.map(of => StructField(of.name, sendable(of.dataType))) ++
+    Place ++ others.map(of => StructField(of.name, sentType(of))) ++
       first.texts.toVector.flatMap(_._1.map(StructField(_, StringType)))
   )
 
@@ -115,6 +115,12 @@ private[tools] object SelectedRows {
     StructField("store", StringType, nullable = false),
     StructField("column_family", StringType, nullable = false)
   )
+
+  /** A value may be missing as a whole: then Parquet wants all inside of it to be nullable. */
+  private def sentType(of: Attribute): DataType = {
+    val sent = sendable(of.dataType)
+    if (of.name == "key") sent else sent.asNullable
+  }
 
   private def isChange(attribute: Attribute): Boolean = Set("change", "change_type")(attribute.name)
 

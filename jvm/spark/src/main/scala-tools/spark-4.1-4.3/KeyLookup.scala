@@ -73,7 +73,7 @@ private final class PreparedLookup(val loaded: LoadedCopy, table: StoredTable) {
     .add("batch", LongType, nullable = false)
     .add("committed_at", TimestampType)
     .add("partition", IntegerType)
-    .add("value", table.cellType(SelectedRows.sendable(table.family.valueSchema)))
+    .add("value", table.cellType(SelectedRows.sendable(table.family.valueSchema)).asNullable)
 
   val keys: Array[Byte] = ArrowBytes.write(StructType(attributes.map(of => StructField(of.name, of.dataType))), Nil)
 

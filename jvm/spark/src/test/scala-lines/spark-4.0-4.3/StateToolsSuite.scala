@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.tools
 
-import java.io.File
+import java.io.{ByteArrayInputStream, File}
 import java.net.{InetAddress, ServerSocket}
 import java.nio.charset.StandardCharsets.ISO_8859_1
 import java.nio.file.Files
@@ -12,11 +12,14 @@ import scala.concurrent.duration.DurationInt
 import scala.jdk.CollectionConverters._
 import scala.util.Using
 
+import org.apache.arrow.vector.ipc.ArrowStreamReader
+
 import sparkdstl.testing.{CountingFileSystem, Operation}
 
 import org.apache.spark.SparkConf
 import org.apache.spark.sql.execution.streaming.state.dstl.QuerySuite
 import org.apache.spark.sql.streaming.OutputMode
+import org.apache.spark.sql.util.ArrowUtils
 import org.apache.spark.util.Utils
 
 /** The requests of programs that read a checkpoint's state. */
@@ -111,5 +114,19 @@ class StateToolsSuite extends QuerySuite {
     val sent =
       content(new StateTools(checkpoint.toString, Map.empty[String, String].asJava).state(batch, all, _, "secret"))
     assert(sent.contains(""""at":"2026-10-25T02:59:00.123456Z","none":null"""), sent)
+  }
+
+  test("columns inside of a value may be null: a deletion has none") {
+    val input = numbers()
+    val query = start(counts(input), "nullable")
+    feed(query, input, 0 until 20)
+    query.stop()
+    val batch = new StateBatch(0, Files.readAllLines(checkpoint.resolve("offsets/0")).get(1))
+    val tools = new StateTools(checkpoint.toString, Map.empty[String, String].asJava)
+    val sent = content(tools.changes(batch, all, _, "secret")).stripPrefix("secret").getBytes(ISO_8859_1)
+    Using.resource(new ArrowStreamReader(new ByteArrayInputStream(sent), ArrowUtils.rootAllocator)) { reader =>
+      val value = reader.getVectorSchemaRoot.getSchema.findField("value")
+      assert(value.isNullable && value.getChildren.asScala.map(_.isNullable).toSeq == Seq(true), value)
+    }
   }
 }
