@@ -179,6 +179,34 @@ def test_snapshots_of_an_interrupted_repartition_are_leftovers_once_the_query_ha
     assert not abandoned.exists()
 
 
+@pytest.mark.parametrize("fence", [None, 0, 2])
+@pytest.mark.parametrize("listed", [0, 3])
+def test_plain_snapshots_that_batches_are_rebuilt_from_are_not_abandoned(
+    tmp_path: Path, fence: int | None, listed: int
+) -> None:
+    """On Spark 3.5 changes are in the log, snapshots are files, and the list in the log does not count these."""
+    written = Repartitioned(tmp_path / "q")
+    written.begin()
+    for batch in range(8):
+        written.entry(batch, written.changes(batch), listed=Listed(since=batch, plain_up_to=min(listed, batch)))
+        written.offsets(batch)
+    snapshots = [
+        written.root / f"state/0/{partition}/{version}.zip" for partition in (0, 1) for version in {5, 7, listed or 7}
+    ]
+    for snapshot in snapshots:
+        snapshot.parent.mkdir(parents=True, exist_ok=True)
+        snapshot.write_bytes(zip_of({}))
+    for batch in range(4):
+        (written.root / f"offsets/{batch}").unlink()
+        if batch != fence:
+            (written.root / f"commits/{batch}").unlink()
+    aged(written.root)
+    found = verified(written.root)
+    assert (found.is_damaged, found.lost, found.newest_undamaged) == (False, {}, 7), found.lost
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        assert checkpoint.leftovers().objects == []
+
+
 def test_snapshots_of_an_interrupted_repartition_are_not_exported(tmp_path: Path) -> None:
     """Stock Spark would load them."""
     written, abandoned = interrupted(tmp_path / "q")

@@ -59,7 +59,8 @@ class StoreFacts:
     """One store: its changelogs by version, in the log and as plain files, and its snapshots.
 
     `abandoned` are plain snapshots of an interrupted repartition: above the version up to which the log allows them,
-    and not above that of the newest batch, because a repartition may be writing those.
+    and not above that of the newest batch, because a repartition may be writing those. Without them the store can be
+    rebuilt: on Spark 3.5 all snapshots are plain files, and the log does not tell.
     """
 
     logged: dict[int, int] = field(default_factory=dict)
@@ -67,6 +68,16 @@ class StoreFacts:
     plain: dict[tuple[int, str | None], StoredObject] = field(default_factory=dict)
     zips: dict[tuple[int, str | None], StoredObject] = field(default_factory=dict)
     abandoned: dict[tuple[int, str | None], StoredObject] = field(default_factory=dict)
+
+    @property
+    def has_other_base(self) -> bool:
+        """Whether the newest version can be rebuilt from something else than what counts as abandoned."""
+        versions = self.logged.keys() | {version for version, _ in self.plain}
+        lowest = max(versions, default=0)
+        # An entry that fences a run can stay alone, below a gap.
+        while lowest in versions:
+            lowest -= 1
+        return bool(self.held) or any(lowest <= base for base in (0, *(version for version, _ in self.zips)))
 
 
 @dataclass(frozen=True)
@@ -192,6 +203,10 @@ def look(storage: Storage, readers: Readers) -> Survey:
                 facts.zips[plain.version, plain.id] = stored
             elif survey.newest is not None and plain.version <= survey.newest + 1:
                 facts.abandoned[plain.version, plain.id] = stored
+    for facts in survey.stores.values():
+        if not facts.has_other_base:
+            facts.zips.update(facts.abandoned)
+            facts.abandoned.clear()
     return survey
 
 
