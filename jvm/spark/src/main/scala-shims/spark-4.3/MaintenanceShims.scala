@@ -11,5 +11,4 @@ private[dstl] trait MaintenanceShims extends RocksDBStateStoreProvider {
 
   override def doSnapshotMaintenance(): Unit = if (!skipsMaintenance) super.doSnapshotMaintenance()
   override def doCleanupMaintenance(): Unit = if (!skipsMaintenance) super.doCleanupMaintenance()
-  override def doMaintenance(): Unit = if (!skipsMaintenance) super.doMaintenance()
 }

@@ -30,6 +30,17 @@ class StateToolsSuite extends QuerySuite {
 
   override protected def configuration: Map[String, String] = super.configuration + storage
 
+  /** Runs a query that counts, for one batch. */
+  private def count(name: String): Unit = {
+    val input = numbers()
+    val query = start(counts(input), name)
+    feed(query, input, 0 until 20)
+    query.stop()
+  }
+
+  private def batch(number: Int): StateBatch =
+    new StateBatch(number.toLong, Files.readAllLines(checkpoint.resolve(s"offsets/$number")).get(1))
+
   /** Receives what is sent to a port; returns how many bytes. */
   private def received(send: Int => SentRows): Long = content(send).length.toLong
 
@@ -42,19 +53,15 @@ class StateToolsSuite extends QuerySuite {
     }
 
   test("a read of state that fails closes its store") {
-    val input = numbers()
-    val query = start(counts(input), "counts")
-    feed(query, input, 0 until 20)
-    query.stop()
+    count("counts")
     stopSpark()
     startSpark()
     Files.delete(checkpoint.resolve("commits/0"))
-    val batch = new StateBatch(0, Files.readAllLines(checkpoint.resolve("offsets/0")).get(1))
     val tools = new StateTools(s"counting://$checkpoint", Map(storage).asJava)
     for (read <- Seq(tools.state _, tools.changes _)) {
       val before = databases
       Using.resource(new ServerSocket(0, 1, InetAddress.getLoopbackAddress)) { server =>
-        assert(read(batch, all, server.getLocalPort, "secret").failure() != null)
+        assert(read(batch(0), all, server.getLocalPort, "secret").failure() != null)
       }
       assert((databases -- before).isEmpty)
     }
@@ -74,28 +81,23 @@ class StateToolsSuite extends QuerySuite {
       query.processAllAvailable()
     }
     query.stop()
-    val batch = new StateBatch(newest.toLong, Files.readAllLines(checkpoint.resolve(s"offsets/$newest")).get(1))
     val tools = new StateTools(at, Map(storage).asJava)
-    assert(tools.tables(batch).linesIterator.size == 4)
+    assert(tools.tables(batch(newest)).linesIterator.size == 4)
     for (read <- Seq(tools.state _, tools.changes _)) {
       CountingFileSystem.reset()
-      assert(received(read(batch, all, _, "secret")) > 0)
+      assert(received(read(batch(newest), all, _, "secret")) > 0)
       val opened = CountingFileSystem.snapshot().pathsOf(Operation.Open).filter(_.getParent.getName == "commits")
       assert(opened.nonEmpty && opened.distinct == opened)
     }
   }
 
   test("a condition that depends on more than the row is refused, and calls no method of Java") {
-    val input = numbers()
-    val query = start(counts(input), "chosen")
-    feed(query, input, 0 until 20)
-    query.stop()
-    val batch = new StateBatch(0, Files.readAllLines(checkpoint.resolve("offsets/0")).get(1))
+    count("chosen")
     val tools = new StateTools(s"counting://$checkpoint", Map(storage).asJava)
     for (where <- Seq("rand() < 2", "java_method('java.lang.System', 'lineSeparator') is not null")) {
       val selection = new StateSelection(null, null, null, null, where)
       Using.resource(new ServerSocket(0, 1, InetAddress.getLoopbackAddress)) { server =>
-        val failure = tools.state(batch, selection, server.getLocalPort, "secret").failure()
+        val failure = tools.state(batch(0), selection, server.getLocalPort, "secret").failure()
         assert(failure != null && failure.contains("depends on more than the row"), failure)
       }
     }
@@ -110,20 +112,15 @@ class StateToolsSuite extends QuerySuite {
     right.addData(2)
     query.processAllAvailable()
     query.stop()
-    val batch = new StateBatch(0, Files.readAllLines(checkpoint.resolve("offsets/0")).get(1))
     val sent =
-      content(new StateTools(checkpoint.toString, Map.empty[String, String].asJava).state(batch, all, _, "secret"))
+      content(new StateTools(checkpoint.toString, Map.empty[String, String].asJava).state(batch(0), all, _, "secret"))
     assert(sent.contains(""""at":"2026-10-25T02:59:00.123456Z","none":null"""), sent)
   }
 
   test("columns inside of a value may be null: a deletion has none") {
-    val input = numbers()
-    val query = start(counts(input), "nullable")
-    feed(query, input, 0 until 20)
-    query.stop()
-    val batch = new StateBatch(0, Files.readAllLines(checkpoint.resolve("offsets/0")).get(1))
+    count("nullable")
     val tools = new StateTools(checkpoint.toString, Map.empty[String, String].asJava)
-    val sent = content(tools.changes(batch, all, _, "secret")).stripPrefix("secret").getBytes(ISO_8859_1)
+    val sent = content(tools.changes(batch(0), all, _, "secret")).stripPrefix("secret").getBytes(ISO_8859_1)
     Using.resource(new ArrowStreamReader(new ByteArrayInputStream(sent), ArrowUtils.rootAllocator)) { reader =>
       val value = reader.getVectorSchemaRoot.getSchema.findField("value")
       assert(value.isNullable && value.getChildren.asScala.map(_.isNullable).toSeq == Seq(true), value)
