@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import spark_dstl
-from harness import Reader, Run
+from harness import Reader, Run, compare
 from other_sparks import Installed, here, others
-from scenarios import Aggregation, JoinAggregation, Scenario
+from scenarios import Aggregation, JoinAggregation, Scenario, Ticks
 from settings import STATE_STORE, dstl, log_confs
 from spark_dstl.errors import CannotRepartition
 
@@ -57,6 +57,39 @@ def run_on(run: Run, on: list[Installed], reader: Reader) -> None:
     run.check()
     run.check_state(reader)
     assert not list(Path(run.queries[0].checkpoint).rglob("*.changelog"))
+
+
+@pytest.mark.parametrize("other", OTHERS, ids=[other.line.name for other in OTHERS])
+def test_a_query_continues_on_another_line_of_spark_after_its_first_batches_are_deleted(
+    tmp_path: Path, reader: Reader, other: Installed
+) -> None:
+    """The tools keep what it needs."""
+    short = {
+        **dstl(materialize__replayCost="100000", batch__persistDelay="10ms"),
+        MINIMUM_DELTAS: "1",
+        f"{STATE_STORE}.maintenanceInterval": "100ms",
+        "spark.sql.streaming.minBatchesToRetain": "2",
+    }
+    scenario = Ticks()
+    run = Run.create(tmp_path, scenario, master="local[1]", confs={**log_confs(), **short})
+    (query,) = run.queries
+    run.interval = "0 seconds"
+    first = Path(query.checkpoint, "commits", "1")
+    with run.start(confs={"spark.jars": other.jar}, python=other.python) as driver:
+        driver.wait_until(first.exists, "batch 1")
+        driver.wait_until(lambda: not first.exists(), "its deletion")
+        driver.kill()
+    run.interval = ""
+    with spark_dstl.open(query.checkpoint) as stopped:
+        assert not stopped.verify(deep=True).is_damaged
+        stopped.delete_leftovers(stopped.leftovers(), stopped=True)
+    before = max(run.committed(query))
+    for _ in range(2):
+        run.proceed(reader)
+    batches = max(run.committed(query)) + 1
+    assert batches > before + 2
+    differences = compare(scenario.after(batches), query.result(batches))
+    assert not differences, "\n".join(differences)
 
 
 @pytest.mark.skipif(not here().line.converts, reason="this Spark cannot write states at a batch of choice")

@@ -21,7 +21,8 @@ private[coordinator] final class EntryWriter(
     writer: Writer,
     state: GuardedState,
     snapshots: SnapshotListing,
-    listEvery: Long
+    listEvery: Long,
+    plainSnapshots: Boolean
 ) {
   import storage.location
   private implicit val executor: ExecutionContext = storage.runtime.executor
@@ -45,7 +46,8 @@ private[coordinator] final class EntryWriter(
       previous <- entryBefore(batch)
       _ <- snapshots.known()
       link = EntryLink(storage.runtime.random.nextUuid(), previous)
-      list = state.get.view.snapshots.getOrElse(SnapshotIndex.empty).listFor(batch, segments, listEvery)
+      before = state.get.view.snapshots.getOrElse(SnapshotIndex.empty)
+      list = before.listFor(batch, segments, listEvery, plainSnapshots)
       entry = CommitEntry.encode(content, batch, link, writer, location.configuredBase, segments, Some(list), offsets)
       now = state.get
       _ = if (now.phase != RunPhase.Committing) throw ProtocolErrors.runEnded(writer.run)

@@ -19,14 +19,18 @@ import sparkdstl.log.read.EntryReader
 import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.transport.{ExecutorLink, FromDriver, RunId}
 
-/** The parameters of a new run. In the accumulator with the id `accumulator` tasks report their attempts. */
+/**
+ * The parameters of a new run. In the accumulator with the id `accumulator` tasks report their attempts. With `plainSnapshots`
+ * executors write snapshots as plain files, as Spark 3.5 does.
+ */
 final case class RunSetup(
     run: UUID,
     host: String,
     application: String,
     accumulator: Long,
     options: LogOptions,
-    limits: RunLimits = RunLimits()
+    limits: RunLimits = RunLimits(),
+    plainSnapshots: Boolean = false
 )
 
 /** The resources that all runs of a driver share. */
@@ -126,7 +130,7 @@ object RunFactory {
       state,
       ledger,
       new Barrier(id, ledger, driver.executors, runtime),
-      new EntryWriter(storage, entries, writer, state, snapshots, limits.listEvery),
+      new EntryWriter(storage, entries, writer, state, snapshots, limits.listEvery, setup.plainSnapshots),
       plans,
       storage.timeoutMillis,
       metrics,

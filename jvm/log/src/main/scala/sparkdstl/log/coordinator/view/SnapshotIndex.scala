@@ -19,15 +19,23 @@ private[coordinator] final case class SnapshotIndex private (
   /** The snapshots of a store, in ascending order of versions. */
   def of(store: String): Vector[HeldSnapshot] = byStore.getOrElse(store, Vector.empty)
 
-  /** The list for the entry of `batch`. One entry in `completeEvery` lists all snapshots; the others continue its list. */
-  def listFor(batch: Long, segments: Vector[CommittedSegment], completeEvery: Long): SnapshotList = {
+  /**
+   * The list for the entry of `batch`. One entry in `completeEvery` lists all snapshots; the others continue its list. With
+   * `plainSnapshots` snapshots of every version may be plain files.
+   */
+  def listFor(
+      batch: Long,
+      segments: Vector[CommittedSegment],
+      completeEvery: Long,
+      plainSnapshots: Boolean
+  ): SnapshotList = {
     val ofSnapshots = segments.filter(_.key.kind.isOfSnapshot).groupBy(_.key.storeDirectory)
     val own = segments.iterator.map(_.key).filter(_.kind == SegmentKind.Snapshot).map { zip =>
       val files = ofSnapshots(zip.storeDirectory).iterator.flatMap(_.parts).flatMap(_.toOption).flatMap(_.file)
       HeldSnapshot(zip, batch, files.toVector.distinct.sorted)
     }
     val hasChanges = segments.exists(_.key.kind == SegmentKind.Changelog)
-    val plain = if (!hasChanges) batch + 1 else if (batch == 0) 0 else math.min(plainUpTo, batch)
+    val plain = if (plainSnapshots || !hasChanges) batch + 1 else if (batch == 0) 0 else math.min(plainUpTo, batch)
     val continued = complete.filter(of => batch > of && batch - of < completeEvery)
     val before = continued.fold(byBatch.valuesIterator)(of => byBatch.valuesIteratorFrom(of + 1))
     SnapshotList(continued.getOrElse(batch), plain, before.flatten.toVector ++ own)

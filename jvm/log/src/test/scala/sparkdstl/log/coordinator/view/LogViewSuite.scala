@@ -60,11 +60,21 @@ class LogViewSuite extends AnyFunSuite {
   test("one entry in so many lists all snapshots, and those between continue its list") {
     val lists = (0L to 5L).scanLeft((empty.listed(none), SnapshotList(-1, 0, Vector.empty))) {
       case ((view, _), batch) =>
-        val list = view.snapshots.getOrElse(SnapshotIndex.empty).listFor(batch, segments(batch), 3)
+        val list =
+          view.snapshots.getOrElse(SnapshotIndex.empty).listFor(batch, segments(batch), 3, plainSnapshots = false)
         (view.committed(batch, index(batch, Some(list)), 1), list)
     }.drop(1).map(_._2)
     assert(lists.map(_.complete) == Seq(0, 0, 0, 3, 3, 3))
     assert(lists.map(_.held.map(_.batch)) == Seq(Seq(0), Seq(1), Seq(1, 2), Seq(0, 1, 2, 3), Seq(4), Seq(4, 5)))
+  }
+
+  test("plain snapshots may have every version of a run that writes them, and no later one") {
+    val plain = Seq(true, true, false, false, true).zipWithIndex.scanLeft((empty.listed(none), -1L)) {
+      case ((view, _), (plainSnapshots, batch)) =>
+        val list = view.snapshots.getOrElse(SnapshotIndex.empty).listFor(batch, segments(batch), 3, plainSnapshots)
+        (view.committed(batch, index(batch, Some(list)), 1), list.plainUpTo)
+    }
+    assert(plain.drop(1).map(_._2) == Seq(1, 2, 2, 2, 5))
   }
 
   test("no sequence of transitions makes a named file unneeded") {
