@@ -9,7 +9,8 @@ from datetime import datetime, timezone
 import pyarrow as pa
 import pytest
 
-from spark_dstl.commands.console.printing import print_rows
+from spark_dstl.commands.console.printing import print_rows, write_rows
+from spark_dstl.errors import DstlError
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
 KEY = {"page": "/ä", "at": AT}
@@ -48,3 +49,26 @@ def test_numbers_that_json_does_not_have_are_texts(capsys: pytest.CaptureFixture
     assert json.loads(capsys.readouterr().out, parse_constant=pytest.fail) == {
         "value": {"of": ["NaN", "Infinity", "-Infinity", 0.5]}
     }
+
+
+NO_TEXT = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff"]).buffers())
+TWICE = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"])
+LATE = pa.array([2_932_897], pa.int32()).cast(pa.date32())
+
+
+@pytest.mark.parametrize("form", ["table", "jsonl", "csv"])
+@pytest.mark.parametrize("values", [NO_TEXT, TWICE, LATE])
+def test_a_value_that_has_no_text_names_its_column_and_the_formats_with_it(form: str, values: pa.Array) -> None:
+    table = pa.table({"n": [1], "key": pa.StructArray.from_arrays([values], ["k"])})
+    with pytest.raises(DstlError, match=r"column key .*[.] --format parquet and --format arrow have it as it is"):
+        print_rows(form, table)
+    with pytest.raises(DstlError, match="column key "):
+        write_rows(form, table, io.BytesIO())
+    write_rows("parquet", table, io.BytesIO())
+
+
+def test_a_type_that_parquet_lacks_names_its_column_and_the_formats_with_it() -> None:
+    table = pa.table({"n": [1], "value": [{"of": pa.MonthDayNano([1, 2, 3])}]})
+    with pytest.raises(DstlError, match=r"column value, .*month_day_nano.*--format arrow or --format jsonl"):
+        write_rows("parquet", table, io.BytesIO())
+    write_rows("arrow", table, io.BytesIO())

@@ -18,6 +18,7 @@ import click
 
 from spark_dstl.commands.console.progress import PURPOSE, is_terminal
 from spark_dstl.dependencies import needed
+from spark_dstl.errors import DstlError
 
 Rows: TypeAlias = Iterable[list[dict[str, Any]]]
 """Rows by column, some at a time."""
@@ -31,7 +32,7 @@ def print_rows(form: str, table: Any, shown: Sequence[str] | None = None) -> Non
     if form in _TEXT:
         columns = shown if shown and form == "table" else batches.schema.names
         with _until_the_reader_goes():
-            _TEXT[form]((batch.to_pylist() for batch in batches), columns, sys.stdout)
+            _TEXT[form](map(_listed, batches), columns, sys.stdout)
         return
     if is_terminal(sys.stdout):
         raise click.UsageError(f"--format {form} is not for terminals: redirect it to a file")
@@ -47,7 +48,7 @@ def write_rows(form: str, table: Any, file: Any) -> None:
             writer.write(table)
         return
     text = io.TextIOWrapper(file, encoding="utf-8", newline="\n")
-    _TEXT[form]([table.to_pylist()], table.schema.names, text)
+    _TEXT[form]([_listed(table)], table.schema.names, text)
     # Without this it would close the file.
     text.detach()
 
@@ -96,6 +97,20 @@ def cell(column: str, value: Any) -> str:
     if column == "bytes" or column.endswith("_bytes"):
         return size(value)
     return str(_flat(column, value)).replace("\n", " ") or "-"
+
+
+def _listed(rows: Any) -> list[dict[str, Any]]:
+    """Return rows as dicts. Raises `DstlError` for values that Python has no type for, such as the year 10000."""
+    columns = {}
+    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        try:
+            columns[name] = column.to_pylist()
+        except (ValueError, OverflowError) as error:
+            raise DstlError(
+                f"the column {name} has a value that cannot be printed as text: {error}. --format "
+                "parquet and --format arrow have it as it is"
+            ) from error
+    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
 @contextmanager
@@ -180,7 +195,15 @@ def _arrow_writer(schema: Any, file: Any) -> Any:
 
 
 def _parquet_writer(schema: Any, file: Any) -> Any:
-    return needed("pyarrow.parquet", PURPOSE).ParquetWriter(file, schema)
+    arrow, parquet = needed("pyarrow", PURPOSE), needed("pyarrow.parquet", PURPOSE)
+    for field in schema:
+        try:
+            parquet.ParquetWriter(io.BytesIO(), arrow.schema([field])).close()
+        except arrow.ArrowNotImplementedError as error:
+            raise DstlError(
+                f"Parquet has no type for the column {field.name}, {field.type}: take --format arrow or --format jsonl"
+            ) from error
+    return parquet.ParquetWriter(file, schema)
 
 
 _TEXT = {"table": _write_table, "jsonl": _write_json_lines, "csv": _write_csv}
