@@ -72,3 +72,13 @@ def test_a_type_that_parquet_lacks_names_its_column_and_the_formats_with_it() ->
     with pytest.raises(DstlError, match=r"column value, .*month_day_nano.*--format arrow or --format jsonl"):
         write_rows("parquet", table, io.BytesIO())
     write_rows("arrow", table, io.BytesIO())
+
+
+def test_a_table_cuts_long_cells_and_says_which_format_has_them(capsys: pytest.CaptureFixture[str]) -> None:
+    print_rows("table", pa.table({"key": ["a" * 200, "b" * 201, "c"], "n": [1, 2, 3]}))
+    printed = capsys.readouterr()
+    cells = ["a" * 200, "b" * 199 + "…", "c" + " " * 199]
+    assert printed.out.splitlines()[1:] == [f"{cell}  {n}" for n, cell in enumerate(cells, start=1)]
+    assert printed.err == "Cells are cut to 200 characters: --format jsonl has the whole values.\n"
+    print_rows("jsonl", pa.table({"key": ["b" * 201]}))
+    assert capsys.readouterr() == (json.dumps({"key": "b" * 201}) + "\n", "")

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime, timedelta, timezone
+from itertools import product
 from typing import Any, TextIO, TypeAlias
 
 import click
@@ -23,6 +24,8 @@ from spark_dstl.errors import DstlError
 Rows: TypeAlias = Iterable[list[dict[str, Any]]]
 """Rows by column, some at a time."""
 
+# A key or value may have megabytes, and all cells of a column are as wide as its widest.
+_WIDEST = 200
 _PIPE_CLOSED = 141  # as the shell has it for programs that end by SIGPIPE
 
 
@@ -156,16 +159,22 @@ def _write_table(batches: Rows, columns: Sequence[str], out: TextIO) -> None:
     titles = {column: column.replace("_", " ") for column in columns}
     widths = {column: len(column) for column in columns}
     headed = False
+    is_cut = False
     for rows in batches:
         cells = [{column: cell(column, row[column]) for column in columns} for row in rows]
-        for column in columns:
-            widths[column] = max(widths[column], *(len(row[column]) for row in cells), 0)
+        for row, column in product(cells, columns):
+            if len(row[column]) > _WIDEST:
+                row[column] = f"{row[column][: _WIDEST - 1]}…"
+                is_cut = True
+            widths[column] = max(widths[column], len(row[column]))
         numbers = {column for column in columns if rows and isinstance(rows[0][column], int)}
         for row in cells if headed else [titles, *cells]:
             click.echo(_line(row, widths, numbers), file=out)
         headed = True
     if not headed:
         click.echo(_line(titles, widths, set()), file=out)
+    if is_cut:
+        click.echo(f"Cells are cut to {_WIDEST} characters: --format jsonl has the whole values.", err=True)
 
 
 def _line(cells: Mapping[str, str], widths: Mapping[str, int], numbers: set[str]) -> str:
