@@ -238,6 +238,25 @@ def test_a_fork_that_ends_leaves_objects_and_connections_to_its_parent() -> None
     subprocess.run([sys.executable, "-c", FORK_WITH_AN_OBJECT], check=True, timeout=120)
 
 
+NAMES = """
+import os, sys
+from spark_dstl.checkpoint.java.gateway import Gateway, JvmOptions
+before = dict(os.environ)
+java = Gateway(JvmOptions())
+assert java._gateway.jvm.java.io.File(sys.argv[1]).exists()
+assert dict(os.environ) == before
+java.close()
+"""
+
+
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+def test_the_java_process_names_the_same_files_as_python_in_any_locale(locale: str, tmp_path: Path) -> None:
+    named = tmp_path / "ünï"
+    named.touch()
+    environment = {**os.environ, "LC_ALL": locale}
+    subprocess.run([sys.executable, "-c", NAMES, str(named)], check=True, env=environment, timeout=120)
+
+
 def test_an_interrupt_from_the_terminal_does_not_reach_the_java_process(counted: Contest) -> None:
     with spark_dstl.open(str(counted.checkpoint)) as checkpoint:
         assert os.getpgid(checkpoint.gateway().pid) != os.getpgid(0)

@@ -94,7 +94,7 @@ class Gateway:
             *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED),
         ]
         try:
-            with self._errors.open("wb") as errors:
+            with self._errors.open("wb") as errors, _names_of_files():
                 port, token, process = py4j.launch_gateway(
                     classpath=os.pathsep.join([*options.jars, str(directory / "*")]),
                     jarpath=self.jar,
@@ -252,6 +252,21 @@ def _refuse(is_able: Callable[[SparkLine], bool], why: str, purpose: str = "") -
     if not is_able(line):
         able = ", ".join(other.name for other in reversed(LINES) if is_able(other))
         raise UnsupportedSpark(f"Spark {line.name}, which is installed here, {why}: install one of {able}{purpose}")
+
+
+@contextmanager
+def _names_of_files() -> Iterator[None]:
+    """Have a process that starts here name files as Python does: in UTF-8, also where the locale has ASCII alone."""
+    locale = os.environ.get("LC_ALL")
+    if sys.flags.utf8_mode:
+        os.environ["LC_ALL"] = "C.UTF-8"
+    try:
+        yield
+    finally:
+        if locale is not None:
+            os.environ["LC_ALL"] = locale
+        else:
+            os.environ.pop("LC_ALL", None)
 
 
 def _java() -> str:
