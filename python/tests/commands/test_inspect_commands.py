@@ -12,12 +12,12 @@ import google_crc32c
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
 from invoked import dstl
 from written_checkpoint import WrittenCheckpoint
 
 from spark_dstl.checkpoint.storage import Storage
-from spark_dstl.commands import console
+from spark_dstl.commands import console, main
 from spark_dstl.commands.console import printing, progress
 from spark_dstl.commands.ls import SHOWN
 from spark_dstl.errors import MissingPackage, UnreadableStorage
@@ -254,3 +254,19 @@ def test_without_pyarrow_the_error_names_the_package_to_install(written: Written
     assert result.exit_code == 1
     assert 'pip install "spark-dstl[inspect]"' in result.output
     assert isinstance(dstl("--debug", "show", written.root).exception, MissingPackage)
+
+
+def test_standard_output_may_lack_characters(tmp_path: Path) -> None:
+    written = WrittenCheckpoint(tmp_path / "中").begin()
+    written.batch(0)
+    (written.root / "commits/文").touch()
+    runner = CliRunner(charset="latin-1")
+    assert "/\\u4e2d\n" in runner.invoke(main, ["show", str(written.root)]).stdout
+    assert "commits/\\u6587 " in runner.invoke(main, ["ls", str(written.root), "objects"]).stdout
+    result = runner.invoke(main, ["ls", str(written.root), "objects", "--format", "csv"])
+    assert "commits/文" in result.stdout_bytes.decode("utf-8")
+
+
+def test_a_path_of_unknown_characters_is_named() -> None:
+    result = dstl("ls", "/checkpoints/\udcc3")
+    assert (result.exit_code, "'/checkpoints/\\udcc3' has bytes that are no characters" in result.output) == (1, True)

@@ -70,6 +70,13 @@ def scheme_of(place: str) -> tuple[str | None, str]:
 
 def locate(place: str, options: StorageOptions | None = None) -> Place:
     """Return the place of a local path, or of a URI of S3 (`s3://`, `s3a://`) or of pyarrow's or Hadoop's clients."""
+    try:
+        place.encode()
+    except UnicodeEncodeError as error:
+        raise UnreadableStorage(
+            f"{place!r} has bytes that are no characters in the locale of this process: name a path in UTF-8, and set "
+            "LC_ALL=C.UTF-8"
+        ) from error
     scheme, rest = scheme_of(place)
     options = options or StorageOptions()
     if scheme is None or scheme == "file":

@@ -5,6 +5,7 @@ import logging
 import signal
 import sys
 from functools import partial
+from io import TextIOWrapper
 from typing import Any
 
 import click
@@ -82,6 +83,9 @@ with --output json.
 def main(context: click.Context, debug: bool) -> None:
     """Keep the options of the program."""
     context.meta[_DEBUG] = debug
+    if isinstance(sys.stdout, TextIOWrapper):
+        # It may lack characters of keys and paths.
+        sys.stdout.reconfigure(errors="backslashreplace")
     if not debug:
         # py4j logs the traceback of each failure, which is an error of ours besides.
         shown = logging.StreamHandler()

@@ -34,6 +34,9 @@ def print_rows(form: str, table: Any, shown: Sequence[str] | None = None) -> Non
     batches = table.to_reader() if hasattr(table, "to_reader") else table
     if form in _TEXT:
         columns = shown if shown and form == "table" else batches.schema.names
+        if form == "csv" and isinstance(sys.stdout, io.TextIOWrapper):
+            # For programs, as in a file.
+            sys.stdout.reconfigure(encoding="utf-8")
         with _until_the_reader_goes():
             _TEXT[form](map(_listed, batches), columns, sys.stdout)
         return
