@@ -137,12 +137,18 @@ def test_a_write_that_fails_leaves_no_object_that_was_cut_off(tmp_path: Path) ->
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, limit[1]))
     try:
-        with pytest.raises(UnreadableStorage, match=r"offsets/1 could not be created"):
+        with pytest.raises(UnreadableStorage, match=r"offsets/1 could not be created.* the permission to write there"):
             Storage(locate(str(tmp_path))).create("offsets/1", b"0123456789 and more")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
         signal.signal(signal.SIGXFSZ, before)
     assert not (tmp_path / "offsets/1").exists()
+
+
+def test_a_deletion_that_fails_names_its_permission(directory: Path) -> None:
+    (directory / "offsets").mkdir()
+    with pytest.raises(UnreadableStorage, match=r"offsets could not be deleted.* the permission to delete there"):
+        Storage(locate(str(directory))).delete("offsets")
 
 
 def test_an_error_names_the_object_and_no_secret(

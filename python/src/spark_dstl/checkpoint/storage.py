@@ -176,9 +176,10 @@ class Storage:
         except UnreadableStorage:
             raise
         except (OSError, arrow.ArrowException) as error:
+            needs = {"created": "write", "deleted": "delete"}.get(done, "list and read")
             raise UnreadableStorage(
-                f"{self.shown(name)} could not be {done}: {error}. Check the path, the permission to list and read "
-                "there, and that storage can be reached"
+                f"{self.shown(name)} could not be {done}: {error}. Check the path, the permission to {needs} there, "
+                "and that storage can be reached"
             ) from error
 
 

@@ -28,7 +28,7 @@ from spark_dstl.checkpoint.pins import pins_of
 from spark_dstl.checkpoint.sparkfiles import HDFS_BACKED
 from spark_dstl.checkpoint.survey import Survey, entries_of, numbered
 from spark_dstl.checkpoint.verification.verify import rollback_obstacle, verify
-from spark_dstl.errors import CannotRollBack, QuerySeemsToRun
+from spark_dstl.errors import CannotRollBack, QuerySeemsToRun, UnreadableStorage
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,13 @@ def apply_rollback(
             )
     deleted = 0
     for done, name in enumerate(rollback.objects, start=1):
-        deleted += checkpoint.storage.delete(name)
+        try:
+            deleted += checkpoint.storage.delete(name)
+        except UnreadableStorage as error:
+            raise UnreadableStorage(
+                f"{error}. {deleted} of {len(rollback.objects)} objects are deleted, the newest batches first. The "
+                "checkpoint still starts; to delete the rest, roll back again"
+            ) from error
         checkpoint.progress("Deleting", done, len(rollback.objects))
     above = [batch for batch in entries_of(checkpoint.storage) if batch > rollback.to]
     if above:
