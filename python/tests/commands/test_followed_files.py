@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pyarrow as pa
 import pytest
 from invoked import dstl
 
@@ -126,3 +127,13 @@ def test_the_first_start_writes_where_the_next_one_continues(tmp_path: Path, mon
         done = dstl("follow", "checkpoint", "--to", tmp_path / "to", "--no-wait")
         assert done.exit_code == 0, done.output
     assert begun == [None, Position(4, "entry")]
+
+
+def test_a_batch_that_its_format_cannot_have_leaves_no_file(tmp_path: Path) -> None:
+    interval = pa.RecordBatch.from_pydict({"value": [pa.MonthDayNano([1, 2, 3])]})
+    batch: Any = SimpleNamespace(batch=4, entry="entry", rows=lambda: interval)
+    with pytest.raises(DstlError, match="column value"):
+        files(tmp_path, form="parquet").write(batch)
+    assert list(tmp_path.iterdir()) == []
+    files(tmp_path, form="arrow").write(batch)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0000000004.arrow", "cursor.json"]

@@ -189,10 +189,13 @@ class Files:
 
     @contextmanager
     def _replacing(self, name: str) -> Iterator[Path]:
-        """Give a temporary path, which gets the name at the end."""
+        """Give a temporary path, which gets the name at the end, or is deleted after an error."""
         path = self._directory / f".{name}.tmp"
-        yield path
-        path.replace(self._directory / name)
+        try:
+            yield path
+            path.replace(self._directory / name)
+        finally:
+            path.unlink(missing_ok=True)
 
 
 def _file_of(batch: int, form: str) -> str:
