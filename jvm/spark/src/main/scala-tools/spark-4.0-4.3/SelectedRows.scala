@@ -90,7 +90,8 @@ private[tools] final class SelectedRows(table: StoredTable, rows: Rows, where: O
   private def toJson(expression: Expression): Expression = {
     // Spark's `to_json` accepts structs, lists and maps only.
     val nested = expression.dataType match {
-      case _: StructType | _: ArrayType | _: MapType => expression
+      case struct: StructType => numbered(expression, struct)
+      case _: ArrayType | _: MapType => expression
       case _ => CreateNamedStruct(Seq(Literal("value"), expression))
     }
     replaced(StructsToJson(JsonOptions, nested, Some(SQLConf.get.sessionLocalTimeZone)))
@@ -135,6 +136,17 @@ private[tools] object SelectedRows {
 
   def sendable(struct: StructType): StructType =
     StructType(struct.fields.map(field => field.copy(dataType = sendable(field.dataType))))
+
+  /** Numbers columns of one name, as Arrow does: a reader of JSON takes one of them alone. */
+  private def numbered(expression: Expression, struct: StructType): Expression = {
+    val places = struct.fieldNames.indices.groupBy(struct.fieldNames(_))
+    val names = struct.fieldNames.indices.map { at =>
+      val name = struct.fieldNames(at)
+      if (places(name).size > 1) s"${name}_${places(name).indexOf(at)}" else name
+    }
+    if (names == struct.fieldNames.toSeq) expression
+    else Cast(expression, StructType(struct.fields.zip(names).map { case (field, name) => field.copy(name = name) }))
+  }
 
   /** Spark's analyzer with its built-in functions, without a catalog. */
   private def analyzer = new Analyzer(

@@ -117,6 +117,17 @@ class StateToolsSuite extends QuerySuite {
     assert(sent.contains(""""at":"2026-10-25T02:59:00.123456Z","none":null"""), sent)
   }
 
+  test("columns of one name are numbered in the JSON of rows of several schemas, as Arrow has them") {
+    val (left, right) = (numbers(), numbers())
+    val rows = left.toDF().selectExpr("value", "value + 1 AS other", "value + 2 AS other")
+    val query = start(rows.join(right.toDF(), "value"), "named", OutputMode.Append())
+    feed(query, left, Seq(1))
+    query.stop()
+    val sent =
+      content(new StateTools(checkpoint.toString, Map.empty[String, String].asJava).state(batch(0), all, _, "secret"))
+    assert(sent.contains(""""value":1,"other_0":2,"other_1":3"""), sent)
+  }
+
   test("columns inside of a value may be null: a deletion has none") {
     count("nullable")
     val tools = new StateTools(checkpoint.toString, Map.empty[String, String].asJava)
