@@ -14,6 +14,7 @@ import org.apache.arrow.vector.ipc.{ArrowStreamReader, ArrowStreamWriter}
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.catalyst.expressions.codegen.GenerateUnsafeProjection
+import org.apache.spark.sql.catalyst.optimizer.NormalizeFloatingNumbers
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.execution.arrow.ArrowWriter
@@ -57,10 +58,11 @@ private[sql] final class KeyLookup(copy: StateCopy, selection: StateSelection) {
 
 private final class PreparedLookup(val loaded: LoadedCopy, table: StoredTable) {
   private val attributes = DataTypeUtils.toAttributes(SelectedRows.sendable(table.family.keySchema))
-  private val unsafe: UnsafeProjection = {
+  // As it is asked for, and as Spark's operators group it: with 0.0 for -0.0, and one NaN. A state variable has any.
+  private val unsafe: Seq[UnsafeProjection] = {
     // A null in a column without nulls is in no key.
     val columns = DataTypeUtils.toAttributes(table.family.keySchema).map(_.withNullability(true))
-    GenerateUnsafeProjection.generate(columns, columns)
+    Seq(columns, columns.map(NormalizeFloatingNumbers.normalize)).map(GenerateUnsafeProjection.generate(_, columns))
   }
 
   // Where a key is if the operator distributes rows by all its columns.
@@ -78,27 +80,30 @@ private final class PreparedLookup(val loaded: LoadedCopy, table: StoredTable) {
   val keys: Array[Byte] = ArrowBytes.write(StructType(attributes.map(of => StructField(of.name, of.dataType))), Nil)
 
   /** The values of a key in the store where it is likely; none if it is not there. */
-  def likely(asked: InternalRow): Option[Array[Byte]] = {
-    val (key, first) = located(asked)
-    valuesIn(key, Iterator(first)).map(of => ArrowBytes.write(found, Seq(row(Some(of), of.at))))
-  }
+  def likely(asked: InternalRow): Option[Array[Byte]] =
+    valuesIn(asked, Iterator(_)).map(of => ArrowBytes.write(found, Seq(row(Some(of), of.at))))
 
   /** The values of keys in any store; null without the key. */
   def anywhere(asked: ColumnarBatch): Array[Byte] = {
     val rows = (0 until asked.numRows).map { of =>
-      val (key, first) = located(asked.getRow(of))
-      row(valuesIn(key, Iterator(first) ++ (0 until table.partitions).iterator.filter(_ != first)), loaded.batch)
+      def every(first: Int) = Iterator(first) ++ (0 until table.partitions).iterator.filter(_ != first)
+      row(valuesIn(asked.getRow(of), every), loaded.batch)
     }
     ArrowBytes.write(found, rows)
   }
 
-  private def valuesIn(key: UnsafeRow, partitions: Iterator[Int]): Option[CopiedValues] =
-    partitions.flatMap(loaded.store(table, _)).flatMap(_.get(table, key)).nextOption()
+  /** The values of a key in some partitions, given the one where it is likely. */
+  private def valuesIn(asked: InternalRow, partitions: Int => Iterator[Int]): Option[CopiedValues] =
+    (for {
+      (key, first) <- located(asked).iterator
+      at <- partitions(first)
+      store <- loaded.store(table, at)
+      values <- store.get(table, key)
+    } yield values).nextOption()
 
   // Projections have buffers.
-  private def located(asked: InternalRow): (UnsafeRow, Int) = synchronized {
-    val key = unsafe(asked).copy()
-    (key, partition(key).getInt(0))
+  private def located(asked: InternalRow): Seq[(UnsafeRow, Int)] = synchronized {
+    unsafe.map(_(asked).copy()).distinct.map(key => (key, partition(key).getInt(0)))
   }
 
   private def row(of: Option[CopiedValues], at: CopiedBatch): InternalRow = {

@@ -23,7 +23,9 @@ class StateCopySuite extends QuerySuite with Patience {
   private val key = new StructType().add("key", IntegerType)
   private val value = new StructType().add("count", LongType)
 
-  private def found(lookup: KeyLookup, of: Int*): Seq[Found] = {
+  private def found(lookup: KeyLookup, of: Int*): Seq[Found] = found(lookup, key, of)
+
+  private def found(lookup: KeyLookup, key: StructType, of: Seq[Any]): Seq[Found] = {
     val answer = lookup.get(ArrowBytes.write(key, of.map(one => new GenericInternalRow(Array[Any](one)))))
     ArrowBytes.read(Base64.getDecoder.decode(answer)) { rows =>
       (0 until rows.numRows).map { of =>
@@ -69,6 +71,27 @@ class StateCopySuite extends QuerySuite with Patience {
       assert(Set(Found(0, 1, 1), Found(1, 1, 2))(now(waiting)))
       assert(several.get() == Seq(Found(1, 0, 2), Found(1, 2, 2)))
       keys.foreach(of => assert(now(lookUp(lookup, of)) == Found(1, before(of).partition, 2)))
+    } finally {
+      copy.close()
+      follower.close()
+    }
+  }
+
+  test("a negative zero and any NaN are looked up as the keys that Spark groups them under") {
+    val input = numbers()
+    val keyed = input.toDF().selectExpr("IF(value = 0, double('NaN'), 0D) AS key")
+    val query = start(keyed.groupBy("key").count(), "reals")
+    feed(query, input, 0 to 2)
+    query.stop()
+    val follower = new StateFollower(checkpoint.toString, Map.empty[String, String].asJava)
+    val copy = follower.copy(all)
+    try {
+      follower.load(copy, new StateBatch(0, Files.readAllLines(checkpoint.resolve("offsets/0")).get(1)), committed = -1)
+      val asked = Seq(-0.0, 0.0, java.lang.Double.longBitsToDouble(0xfff8000000000001L), Double.NaN)
+      val real = new StructType().add("key", DoubleType)
+      val each = asked.flatMap(of => found(copy.lookup(all), real, Seq(of)))
+      assert(each.map(_.count) == Seq(2, 2, 1, 1))
+      assert(found(copy.lookup(all), real, asked) == each)
     } finally {
       copy.close()
       follower.close()
