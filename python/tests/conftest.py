@@ -27,7 +27,7 @@ def no_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is installed that only some commands need."""
 
     def missing(module: str) -> object:
-        raise ImportError(module)
+        raise ModuleNotFoundError(name=module)
 
     monkeypatch.setattr(dependencies, "import_module", missing)
 

@@ -4,7 +4,7 @@
 from importlib import import_module
 from typing import Any
 
-from spark_dstl.errors import MissingPackage
+from spark_dstl.errors import DstlError, MissingPackage
 
 INSPECT = "inspect"
 MONITORING = "monitoring"
@@ -14,7 +14,10 @@ SPARK = "spark"
 
 def needed(module: str, purpose: str, extra: str = INSPECT) -> Any:
     """Return the module. Raises `MissingPackage`, which names the extra to install, if it is missing."""
+    package = module.split(".")[0]
     try:
         return import_module(module)
     except ImportError as error:
-        raise MissingPackage(module.split(".")[0].replace("_", "-"), purpose, extra) from error
+        if not isinstance(error, ModuleNotFoundError) or (error.name or "").split(".")[0] != package:
+            raise DstlError(f"{purpose} needs the package {package}, which cannot be imported: {error}") from error
+        raise MissingPackage(package.replace("_", "-"), purpose, extra) from error

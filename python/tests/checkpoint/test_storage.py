@@ -14,7 +14,7 @@ from spark_dstl.checkpoint.java.gateway import Gateway, JvmOptions
 from spark_dstl.checkpoint.java.state import StateReader
 from spark_dstl.checkpoint.locate import StorageOptions, locate, server_of
 from spark_dstl.checkpoint.storage import Readers, Storage, at_once
-from spark_dstl.errors import JvmFailed, MissingPackage, UnreadableStorage
+from spark_dstl.errors import DstlError, JvmFailed, MissingPackage, UnreadableStorage
 
 
 @pytest.fixture
@@ -222,6 +222,15 @@ def test_the_error_for_a_missing_package_has_the_command_to_install_it() -> None
         match=r'Reading needs the package no-such-thing, which is not installed: pip install "spark-dstl\[inspect\]"',
     ):
         dependencies.needed("no_such_thing.part", "Reading")
+
+
+def test_a_package_that_cannot_be_imported_is_not_called_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken_thing.py").write_text("import what_it_needs", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(DstlError, match="broken_thing, which cannot be imported: No module named 'what_it_needs'"):
+        dependencies.needed("broken_thing", "Reading")
 
 
 def test_several_items_are_worked_on_at_once() -> None:
