@@ -192,7 +192,7 @@ def test_a_rollback_needs_the_offsets_of_the_batch_before(written: WrittenCheckp
     result = dstl("rollback", str(written.root), "--to", "2")
     assert result.exit_code == 1
     assert "there is no offsets/1, without which Spark does not start" in result.output
-    assert "The newest batch that the query can be rolled back to is 6" in result.output
+    assert "The newest batch that the query can be rolled back to is 6, the oldest 3" in result.output
 
 
 @pytest.mark.parametrize("command", [("rollback", "--to", "3", "--apply"), ("gc", "--apply")])

@@ -60,11 +60,15 @@ def plan_rollback(
             f"{checkpoint.path} has its state with {HDFS_BACKED}, whose files are not known here: snapshots of later "
             "batches would stay, and become the state. Convert the checkpoint first: dstl convert"
         )
-    why = rollback_obstacle(survey, to, {**found.held_above, **found.lost})
+    obstacles = {**found.held_above, **found.lost}
+    why = rollback_obstacle(survey, to, obstacles)
     if why is not None:
+        oldest = min(
+            (one for one in survey.retained if rollback_obstacle(survey, one, obstacles) is None), default=None
+        )
         rather = (
-            f"The newest batch that the query can be rolled back to is {found.newest_undamaged}"
-            if found.newest_undamaged is not None
+            f"The newest batch that the query can be rolled back to is {found.newest_undamaged}, the oldest {oldest}"
+            if oldest is not None
             else "The query cannot be rolled back to any batch: restore the checkpoint from a backup"
         )
         raise CannotRollBack(f"{checkpoint.path} cannot be rolled back to batch {to}: {why}. {rather}")
