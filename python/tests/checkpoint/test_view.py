@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from math import inf
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,6 +43,7 @@ ONE = pa.schema([("page", pa.string())])
         ({"start": NOON, "end": NOON}, WINDOW.remove(1), {"window": {"start": NOON, "end": NOON}}),
         ("1.5", pa.schema([("n", pa.decimal128(10, 2))]), {"n": Decimal("1.50")}),
         ("2026-01-01", pa.schema([("day", pa.date32())]), {"day": date(2026, 1, 1)}),
+        ("-Infinity", pa.schema([("n", pa.float64())]), {"n": -inf}),
     ],
 )
 def test_a_key_is_a_dict_a_tuple_or_the_only_value(key: Any, columns: pa.Schema, row: dict[str, Any]) -> None:

@@ -171,14 +171,14 @@ def _named(key: Any, columns: Any) -> Mapping[str, Any]:
 
 
 def _typed(value: Any, of: Any) -> Any:
-    """Return a value of a type, for a text of times and decimals. Raises `ValueError` for other columns of a struct."""
-    arrow = needed("pyarrow", PURPOSE)
-    if isinstance(value, str) and (arrow.types.is_temporal(of) or arrow.types.is_decimal(of)):
+    """Return a value of a type, for a text that JSON has for it. Raises `ValueError` for other columns of a struct."""
+    types = (arrow := needed("pyarrow", PURPOSE)).types
+    if isinstance(value, str) and any(is_of(of) for is_of in (types.is_temporal, types.is_decimal, types.is_floating)):
         return arrow.scalar(value).cast(of).as_py()
-    if isinstance(value, float | bool) and arrow.types.is_integer(of):
+    if isinstance(value, float | bool) and types.is_integer(of):
         # pyarrow would cut a fraction off.
         raise ValueError(f"{value} is not a whole number")
-    if isinstance(value, Mapping) and arrow.types.is_struct(of):
+    if isinstance(value, Mapping) and types.is_struct(of):
         names = [field.name for field in of]
         if set(value) != set(names):
             raise ValueError(f"its columns are {', '.join(map(repr, value))} and not {', '.join(map(repr, names))}")
