@@ -128,12 +128,24 @@ private[store] final class Materialization(
     abandon()
   }
 
+  /** A fatal error ends this snapshot, and reaches the thread's handler: Spark's ends an executor without memory. */
   private def onThread(work: Work)(body: => Unit): Unit =
     try threads.execute { () =>
-        try body
-        catch { case NonFatal(error) => failed(work, error) }
+        try
+          try body
+          catch { case NonFatal(error) => failed(work, error) }
+        catch {
+          case fatal: Throwable =>
+            try logError(s"Snapshot of version ${work.snapshot.version} of $loggingId ended with a fatal error", fatal)
+            finally lost(work)
+            throw fatal
+        }
       }
-    catch { case NonFatal(_) => lost(work) }
+    catch {
+      case error: Throwable =>
+        lost(work)
+        if (!NonFatal(error)) throw error
+    }
 
   /** Uploads the files that are not in data files yet; then the next seal can carry the snapshot. */
   private def upload(work: Work): Unit =
@@ -232,11 +244,11 @@ private[store] final class Materialization(
     ended(work)
   }
 
-  private def ended(work: Work): Unit = {
-    work.transit.abandon()
-    work.snapshot.close()
-    synchronized { if (underWay.contains(work)) underWay = None }
-  }
+  private def ended(work: Work): Unit =
+    try {
+      work.transit.abandon()
+      work.snapshot.close()
+    } finally synchronized { if (underWay.contains(work)) underWay = None }
 
   private def chunkSize: Int = math.min(ChunkSize, options.preemptivePersistThreshold).toInt
 }
