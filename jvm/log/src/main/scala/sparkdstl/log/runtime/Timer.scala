@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package sparkdstl.log.runtime
 
-import java.util.concurrent.{ScheduledThreadPoolExecutor, ThreadFactory, TimeUnit}
+import java.util.concurrent.{RejectedExecutionException, ScheduledThreadPoolExecutor, ThreadFactory, TimeUnit}
+
+import scala.util.control.NonFatal
+
+import org.slf4j.LoggerFactory
 
 /** A clock that also schedules actions. Passed in, so that tests drive time by hand. */
 trait Timer {
@@ -20,14 +24,26 @@ trait Cancellable {
 
 /** The system clock, with one thread for the actions. */
 final class ScheduledTimer(threads: ThreadFactory) extends Timer with AutoCloseable {
+  private val logger = LoggerFactory.getLogger(classOf[ScheduledTimer])
   private val executor = new ScheduledThreadPoolExecutor(1, threads)
   executor.setRemoveOnCancelPolicy(true)
   executor.setExecuteExistingDelayedTasksAfterShutdownPolicy(false)
 
   override def schedule(delayMillis: Long)(action: () => Unit): Cancellable = {
-    val scheduled = executor.schedule((() => action()): Runnable, delayMillis, TimeUnit.MILLISECONDS)
+    val scheduled = executor.schedule((() => reporting(action)): Runnable, delayMillis, TimeUnit.MILLISECONDS)
     () => scheduled.cancel(false): Unit
   }
+
+  /** The executor would keep errors in its futures, which are not read. */
+  private def reporting(action: () => Unit): Unit =
+    try action()
+    catch {
+      case _: RejectedExecutionException if executor.isShutdown =>
+      case NonFatal(error) => logger.error("A scheduled action failed", error)
+      case fatal: Throwable =>
+        val thread = Thread.currentThread()
+        thread.getUncaughtExceptionHandler.uncaughtException(thread, fatal)
+    }
 
   override def nowNanos: Long = System.nanoTime()
   override def close(): Unit = executor.shutdown()
