@@ -131,6 +131,11 @@ private[storage] final class WorkerThreads(initialThreads: Int, threads: Executo
       Thread.interrupted(): Unit
       complete(outcome)
       startWaiting()
+      // The handler of the process decides whether it can continue. Spark's ends an executor without memory.
+      outcome.failed.foreach {
+        case fatal: VirtualMachineError => throw fatal
+        case _ =>
+      }
     }
 
     private[WorkerThreads] def interrupt(): Unit = thread match {

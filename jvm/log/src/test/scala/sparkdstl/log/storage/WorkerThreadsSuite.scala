@@ -89,6 +89,15 @@ class WorkerThreadsSuite extends AnyFunSuite {
     assert(next.result.value.get.get == "done")
   }
 
+  test("work without memory fails, frees its place, and ends its thread with the error")(new Fixture(1) {
+    val fatal = new OutOfMemoryError("injected")
+    val works = Seq(workers.submit(() => throw fatal), workers.submit(() => ran :+= 2))
+    assert(intercept[OutOfMemoryError](threads.runNext()) eq fatal)
+    assert(works.head.result.value.get.failed.get.getCause eq fatal)
+    threads.runAll()
+    assert(ran == Vector(2) && workers.busy == 0)
+  })
+
   test("waiting work begins when the bound grows")(new Fixture(1) {
     (1 to 3).foreach(_ => workers.submit(() => ()))
     assert(threads.pending == 1)
