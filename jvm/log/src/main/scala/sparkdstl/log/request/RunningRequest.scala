@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package sparkdstl.log.request
 
+import java.util.concurrent.ExecutionException
+
 import scala.collection.mutable
 import scala.concurrent.{Future, Promise}
 import scala.util.{Failure, Success, Try}
@@ -124,7 +126,12 @@ private[request] final class RunningRequest[T](
           isWanted
         }
         if (!isWanted) begun.cancel()
-        begun.result.onComplete(ended(number, _))(runtime.executor)
+        begun.result.onComplete {
+          // A future wraps an `Error`.
+          case Failure(wrapped: ExecutionException) if wrapped.getCause.isInstanceOf[Error] =>
+            ended(number, Failure(wrapped.getCause))
+          case result => ended(number, result)
+        }(runtime.executor)
     }
   }
 

@@ -132,6 +132,15 @@ class RequestOutcomesSuite extends AnyFunSuite {
     }
   }
 
+  test("a request whose attempt ended with a fatal error is not tried again, and the outcome of a write is unknown") {
+    for (kind <- Seq(read, write)) {
+      val running = new OneRequest(kind).running
+      val fatal = new NoClassDefFoundError("injected")
+      running.attempts.fail(1, fatal)
+      assert((if (kind.isWrite) running.unknown else running.failure).getCause == fatal)
+    }
+  }
+
   test("a request without a timer fails") {
     val requests = new Requests(hedged, TestRuntime(StoppedTimer))
     val attempts = new ScriptedAttempts
