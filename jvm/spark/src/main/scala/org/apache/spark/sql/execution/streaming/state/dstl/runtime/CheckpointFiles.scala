@@ -129,7 +129,10 @@ private[dstl] final class CheckpointFiles(
   /** Deletes a file, or a directory with its content. */
   def delete(file: Path): Unit = changing(file) {
     val request = requests.run(RequestKind(OperationKind.Delete), s"deletion of $file", timeoutMillis)(_ =>
-      store.attempt(OperationKind.Delete -> file)(fileSystem.delete(file, true))
+      store.attempt(OperationKind.Delete -> file) {
+        try fileSystem.delete(file, true)
+        catch { case error if StorageErrors.meansMissing(error) => true }
+      }
     )
     answer(request)(ProtocolErrors.notDeleted(file, _)): Unit
   }
