@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package sparkdstl.log.error
 
-import scala.util.Try
 import scala.util.control.NonFatal
 
 /** The chain of causes of an error: storage clients wrap errors several times. */
@@ -20,7 +19,12 @@ object Causes {
 
   /** Closes all, and then throws the first error, to which the others are suppressed. */
   def closingAll[A](all: Iterator[A])(close: A => Unit): Unit = {
-    val errors = all.flatMap(one => Try(close(one)).failed.toOption).toVector
+    val errors = all.flatMap { one =>
+      try {
+        close(one)
+        None
+      } catch { case error: Throwable => Some(error) }
+    }.toVector
     errors.headOption.foreach { first =>
       errors.tail.foreach(first.addSuppressed)
       throw first

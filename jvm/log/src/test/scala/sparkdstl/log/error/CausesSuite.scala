@@ -27,6 +27,15 @@ class CausesSuite extends AnyFunSuite {
     Causes.closingAll(Iterator(1))(close)
   }
 
+  test("all are closed after an interrupt") {
+    var closed = Vector.empty[Int]
+    intercept[InterruptedException](Causes.closingAll(Iterator(1, 2)) { number =>
+      closed :+= number
+      if (number == 1) throw new InterruptedException
+    })
+    assert(closed == Vector(1, 2))
+  }
+
   test("a sentence that ends with an error's text ends once") {
     val entry = new Path("/c/commits/1")
     for {

@@ -3,6 +3,8 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 
 import java.util.concurrent.atomic.AtomicBoolean
 
+import sparkdstl.log.error.Causes
+
 import org.apache.spark.{SparkContext, SparkEnv}
 import org.apache.spark.sql.execution.streaming.state.dstl.driver.DriverSide
 import org.apache.spark.sql.execution.streaming.state.dstl.metrics.ProcessMetrics
@@ -38,11 +40,8 @@ private[dstl] final class DstlEnvironment private (env: SparkEnv) extends AutoCl
    * the resources.
    */
   override def close(): Unit = if (isClosed.compareAndSet(false, true)) {
-    resources.waiting.close()
-    driver.foreach(_.close())
-    metrics.foreach(env.metricsSystem.removeSource)
-    workers.close()
-    resources.close()
+    val reported: AutoCloseable = () => metrics.foreach(env.metricsSystem.removeSource)
+    Causes.closingAll(Iterator(resources.waiting) ++ driver ++ Iterator(reported, workers, resources))(_.close())
   }
 }
 

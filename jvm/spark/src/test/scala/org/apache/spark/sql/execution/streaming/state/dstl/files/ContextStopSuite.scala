@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.files
 
-import scala.concurrent.{Await, ExecutionContext, Future}
+import scala.concurrent.{Await, ExecutionContext, Future, Promise}
 import scala.concurrent.duration._
 import scala.jdk.CollectionConverters._
 
@@ -198,6 +198,15 @@ class ContextStopSuite extends QuerySuite with Patience {
       spark.stop()
       assert(files().filter(_.startsWith("dstl/epochs")).sorted == Seq("dstl/epochs/1", "dstl/epochs/1.ended"))
     }
+
+  test("the end of Spark closes everything, although it is interrupted while a run ends") {
+    val environment = DstlEnvironment.get
+    environment.driver.foreach(_.runs.busyUntil("root", Promise[Unit]().future)(ExecutionContext.global))
+    Thread.currentThread().interrupt()
+    intercept[InterruptedException](environment.close())
+    val timer = environment.resources.runtime.after(EndsWithinMillis)
+    assert(timer.value.exists(_.isFailure))
+  }
 
   test("a query whose own thread stops the context fails, and does not commit the batch") {
     val input = numbers()
