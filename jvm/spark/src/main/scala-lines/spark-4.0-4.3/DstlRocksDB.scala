@@ -48,13 +48,10 @@ private[dstl] final class DstlRocksDB(
   private val materialization =
     new Materialization(made.loggingId, options, resources, files, confirmUploaded)
 
-  // Guarded by Spark's lock of the store.
+  // Guarded by Spark's lock of the store; at the end of a commit, when Spark 4.0 has released that, by the schedule's.
   private var changing = new Changing(new StoreLoad(None, None), loadsEmpty = false)
   private var snapshotVersion = 0L
   private var writes = 0L
-
-  // The thread that commits. Spark's maintenance runs beside it, or on a task's thread after its commit.
-  @volatile private var committer = Option.empty[Thread]
 
   register()
 
@@ -64,7 +61,7 @@ private[dstl] final class DstlRocksDB(
     materialization.refuseIfFailed()
     lockForLoad()
     loadTracked(made.loggingId, version, isThere)(forgetLoaded()) { current =>
-      changing = new Changing(current, loadEmpty)
+      schedule.synchronized { changing = new Changing(current, loadEmpty) }
       if (!current.isLocal) materialization.abandon()
       val loaded = load()
       if (!current.isLocal) noteLoaded(version, current.bytes)
@@ -104,7 +101,7 @@ private[dstl] final class DstlRocksDB(
    * for one, which it does with each batch until one is uploaded.
    */
   private[store] def committing(isAsked: Boolean)(commit: Boolean => Committed): Committed = {
-    // Spark 4.0 releases the store within the commit; another attempt can change it afterwards.
+    // Spark 4.0 releases the store within the commit; another attempt can load and change it afterwards.
     val own = changing
     own.isOverdue = materializes && schedule.isOverdue
     // One at a time: a second snapshot would upload again what the first has not uploaded yet.
@@ -114,15 +111,20 @@ private[dstl] final class DstlRocksDB(
     val local = materialization.local
     try {
       val attempt = remember(loadedVersion + 1)
-      committer = Some(Thread.currentThread())
+      own.committer = Some(Thread.currentThread())
       val committed =
         try commit(isDue || own.isOverdue)
-        finally committer = None
+        finally own.committer = None
       for (of <- store; worker <- of.worker if of.isLogged; snapshot <- local.carried)
         TaskLog.carryFor(worker, of.directory, snapshot)
-      schedule.committed(own.load.written, hasChanged)
       val made = own.taken
       own.taken = None
+      schedule.synchronized {
+        if (changing eq own) {
+          schedule.committed(own.load.written, hasChanged)
+          made.foreach(noteTaken)
+        }
+      }
       made.foreach(keep(_, attempt, local))
       committed
     } finally own.taken.foreach(_.close())
@@ -137,8 +139,7 @@ private[dstl] final class DstlRocksDB(
   }
 
   /** Passes the snapshot of a version that a task has committed to the log, or to Spark's maintenance. */
-  private def keep(snapshot: RocksDBSnapshot, attempt: Option[Long], changed: Materialization.LocalState): Unit = {
-    noteTaken(snapshot)
+  private def keep(snapshot: RocksDBSnapshot, attempt: Option[Long], changed: Materialization.LocalState): Unit =
     store match {
       case Some(of) if of.isLogged && attempt.nonEmpty =>
         // The commit does not need the snapshot.
@@ -151,7 +152,6 @@ private[dstl] final class DstlRocksDB(
         }
       case _ => DstlRocksDB.uploads.get(this).asInstanceOf[util.Queue[RocksDBSnapshot]].add(snapshot): Unit
     }
-  }
 
   private def noteTaken(snapshot: RocksDBSnapshot): Unit = {
     snapshotVersion = snapshot.version
@@ -167,7 +167,7 @@ private[dstl] final class DstlRocksDB(
 
   /** Called by Spark in a task's commit if a snapshot is forced, and in its maintenance. */
   override private[sql] def uploadSnapshot(snapshot: RocksDBSnapshot): Unit =
-    if (!committer.contains(Thread.currentThread())) super.uploadSnapshot(snapshot)
+    if (!changing.committer.contains(Thread.currentThread())) super.uploadSnapshot(snapshot)
     else if (isPartOfCommit) {
       super.uploadSnapshot(snapshot)
       noteTaken(snapshot)
@@ -210,6 +210,9 @@ private object DstlRocksDB {
  */
 private final class Changing(val load: StoreLoad, val loadsEmpty: Boolean) {
   var columnFamiliesChanged = false
+
+  /** The thread that commits. Spark's maintenance runs beside it, or on a task's thread after its commit. */
+  @volatile var committer = Option.empty[Thread]
 
   /** Whether the commit includes its snapshot because the snapshot is overdue. */
   var isOverdue = false

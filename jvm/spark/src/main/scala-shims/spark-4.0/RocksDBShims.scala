@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.store
 
+import org.apache.commons.lang3.reflect.FieldUtils
+
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.util.Utils
 
@@ -30,11 +32,21 @@ private[store] abstract class RocksDBShims(of: RocksDBArguments)
     committed
   }
 
+  /** Spark's method takes the lock, which it has released in the commit: it would wait for another attempt, or fail. */
+  override def metricsOpt: Option[RocksDBMetrics] =
+    RocksDBShims.recordedMetrics.get(this).asInstanceOf[Option[RocksDBMetrics]]
+
   override protected def lockArguments: Seq[AnyRef] = Seq(LoadStore)
+
   /** Takes Spark's lock of the store, before a load. */
   private[store] def lockForLoad(): Unit = lock()
+
   /** Rolls back under the lock, in a load. */
   private[store] def rollbackForLoad(): Unit = rollbackLocked()
+}
+
+private object RocksDBShims {
+  private val recordedMetrics = FieldUtils.getDeclaredField(classOf[RocksDB], "recordedMetrics", true)
 }
 
 /** Counts the changes of Spark's database. */
