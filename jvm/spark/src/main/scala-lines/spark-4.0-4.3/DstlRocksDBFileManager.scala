@@ -5,6 +5,7 @@ import java.io.File
 import java.nio.file.{Files, Path => LocalPath}
 import java.util.concurrent.ConcurrentHashMap
 
+import org.apache.commons.lang3.reflect.FieldUtils
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
@@ -184,6 +185,7 @@ private[store] final class DstlRocksDBFileManager(
   private[store] def deletingOld(deletePlain: () => Unit): Unit =
     store match {
       case Some(in) if in.isLogged =>
+        filesOfVersions.get(this).asInstanceOf[java.util.Map[_, _]].clear()
         if (retentionDue) {
           retentionDue = false
           try {
@@ -275,6 +277,9 @@ private[store] final class DstlRocksDBFileManager(
 }
 
 private object DstlRocksDBFileManager {
+
+  // What Spark's own deletion needs, and reads from storage otherwise.
+  private val filesOfVersions = FieldUtils.getDeclaredField(classOf[RocksDBFileManager], "versionToRocksDBFiles", true)
 
   /** For files on the local disk: Hadoop's defaults. */
   private val LocalFiles = new Configuration

@@ -12,6 +12,7 @@ import sparkdstl.log.format.{LogFileIndex, SegmentKey, SegmentKind}
 
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
+import org.apache.spark.sql.execution.streaming.state.{RocksDB, RocksDBFileManager}
 import org.apache.spark.sql.execution.streaming.state.dstl._
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.EntryPoints
 import org.apache.spark.sql.functions._
@@ -215,6 +216,17 @@ class MaterializationSuite extends QuerySuite with Patience {
     } finally counting.query.stop()
   }
 
+  test("Spark's maintenance forgets the files of snapshots that the driver deletes") {
+    counting()(_.feedUntilHeld(above = 0))
+    counting(LoggedBatches.entries(checkpoint).size) { again =>
+      again.feed()
+      def remembered = StateStores.loaded.collect { case of: DstlStateStoreProvider => SnapshotMemory.of(of.rocksDB) }
+      assert(remembered.sum >= stores)
+      StateStores.maintain()
+      assert(remembered.sum == 0)
+    }
+  }
+
   test("snapshots that are made after the log is switched off are complete in plain files") {
     counting()(_.feedUntilHeld(above = 0))
     val done = LoggedBatches.entries(checkpoint).size
@@ -351,4 +363,12 @@ class MaterializationSuite extends QuerySuite with Patience {
         }
       finally counting.query.stop()
     }
+}
+
+private object SnapshotMemory {
+  private val manager = classOf[RocksDBFileManager].getDeclaredField("versionToRocksDBFiles")
+  manager.setAccessible(true)
+
+  /** The number of snapshots whose files Spark's manager of a store's snapshots remembers. */
+  def of(database: RocksDB): Int = manager.get(database.fileManager).asInstanceOf[java.util.Map[_, _]].size
 }
