@@ -33,7 +33,7 @@ class DstlStateStoreProvider extends LazyDatabaseShims {
     val location = stateStoreId.storeCheckpointLocation()
     val environment = DstlEnvironment.get
     resources = environment.resources
-    val store = CheckpointDirectory.storeAt(location, hadoopConf, environment.workers)
+    val store = CheckpointDirectory.storeAt(location, hadoopConf, resources, environment.workers)
     makeWith(stateStoreId) { (name, local) =>
       val conf = RocksDBConf(storeConf).copy(enableChangelogCheckpointing = true)
       new DstlRocksDB(location.toString, conf, local, hadoopConf, name, resources, store)

@@ -46,7 +46,8 @@ class DstlStateStoreProvider extends ProviderShims with MaintenanceShims {
     hadoopConf.setBoolean(EntryPoints.LogsSnapshots, true)
     val environment = DstlEnvironment.get
     resources = environment.resources
-    store = CheckpointDirectory.storeAt(stateStoreId.storeCheckpointLocation(), hadoopConf, environment.workers)
+    store =
+      CheckpointDirectory.storeAt(stateStoreId.storeCheckpointLocation(), hadoopConf, resources, environment.workers)
     store.foreach(_.checkPartitions())
     beforeInit(stateStoreId, useColumnFamilies, storeConf, hadoopConf)
     super.init(

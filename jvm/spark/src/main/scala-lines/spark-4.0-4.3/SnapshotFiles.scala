@@ -30,7 +30,7 @@ private[dstl] final class SnapshotFiles(
     configuration: Configuration,
     resources: ProcessResources,
     store: Option[LoggedStore]
-) extends FilterFileSystem(root.getFileSystem(configuration)) {
+) extends FilterFileSystem(resources.fileSystem(root, configuration)) {
   private val storage = new CheckpointFiles(root, configuration, LogOptions.parse(configuration), resources)
   private val directory = store.fold(new PlainDirectory(storage))(new StoreDirectory(_, storage))
 

@@ -31,7 +31,7 @@ private[dstl] object CheckpointDirectory {
       workers: WorkerSide
   ): PlainDirectory = {
     val options = LogOptions.parse(configuration)
-    val directory = qualified(path, configuration)
+    val directory = resources.qualified(path, configuration)
     val files = new CheckpointFiles(
       path,
       configuration,
@@ -49,14 +49,19 @@ private[dstl] object CheckpointDirectory {
       case _ if directory.getName == DIR_NAME_OFFSETS =>
         new OffsetsDirectory(checkpoint(directory.getParent), files, driver, resources, workers)
       case SourcePath(root) => new SourceDirectory(checkpoint(rootOf(root)), files, driver, resources.waiting)
-      case _ => storeAt(path, configuration, workers).map(new StoreDirectory(_, files))
+      case _ => storeAt(path, configuration, resources, workers).map(new StoreDirectory(_, files))
           .getOrElse(driver.fold(new PlainDirectory(files))(new RootDirectory(directory, files, _)))
     }
   }
 
   /** The store of a directory; None if it is no store's. */
-  def storeAt(path: Path, configuration: Configuration, workers: WorkerSide): Option[LoggedStore] =
-    qualified(path, configuration).toString match {
+  def storeAt(
+      path: Path,
+      configuration: Configuration,
+      resources: ProcessResources,
+      workers: WorkerSide
+  ): Option[LoggedStore] =
+    resources.qualified(path, configuration).toString match {
       case StorePath(root, directory) =>
         val checkpoint = Checkpoint(rootOf(root), configuration, LogOptions.parse(configuration))
         Some(new LoggedStore(checkpoint, directory, workers))
@@ -65,7 +70,4 @@ private[dstl] object CheckpointDirectory {
 
   /** The root of a bucket is the parent of its directories only with a slash. */
   private def rootOf(path: String): Path = new Path(s"$path/")
-
-  private def qualified(path: Path, configuration: Configuration): Path =
-    path.getFileSystem(configuration).makeQualified(path)
 }

@@ -39,7 +39,7 @@ private[dstl] final class CheckpointFiles(
   import CheckpointFiles.Limit
   import resources.waiting
 
-  private val fileSystem = path.getFileSystem(configuration)
+  private val fileSystem = resources.fileSystem(path, configuration)
   private val store = resources.store(path, configuration, options)
   private val requests = resources.requests(path, options, isStarting)
   private val storage = new StorageClient(store, requests)

@@ -2,6 +2,7 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.runtime
 
 import java.io.{File, IOException}
+import java.net.URI
 import java.nio.file.{Path => LocalPath}
 import java.util.UUID
 import java.util.concurrent.{ConcurrentHashMap, Executor, RejectedExecutionException, ThreadLocalRandom, TimeUnit}
@@ -12,6 +13,7 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileSystem, Path}
+import org.apache.hadoop.security.UserGroupInformation
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.attempts.InlineBudget
@@ -31,7 +33,7 @@ import org.apache.spark.util.{ThreadUtils, Utils}
 private[dstl] final case class Checkpoint(root: Path, configuration: Configuration, options: LogOptions) {
 
   /** The places of its commit entries and its data files. */
-  def location: QueryLocation = {
+  lazy val location: QueryLocation = {
     val configured = options.basePath.map { path =>
       val base = new Path(path)
       base.getFileSystem(configuration).makeQualified(base)
@@ -59,6 +61,7 @@ private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable 
   val requestMetrics = new RequestMetrics
   private val histories = new StorageHistories
   private val stores = new ConcurrentHashMap[StoreKey, SharedStore]
+  private val clients = new ConcurrentHashMap[ClientKey, FileSystem]
   private val memory = new MemoryObjectStore
 
   val inlineBudget = new InlineBudget(math.max(MinimumInlineBudget, Runtime.getRuntime.maxMemory() / 8))
@@ -143,6 +146,15 @@ private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable 
     localDirectories.add(directory)
     directory.toPath
   }
+
+  /** The client of the file system of `path`: one in the process for the same settings and user, also if Hadoop shares none. */
+  def fileSystem(path: Path, configuration: Configuration): FileSystem = {
+    def client = path.getFileSystem(configuration)
+    ClientKey.of(path, configuration).fold(client)(clients.computeIfAbsent(_, _ => client))
+  }
+
+  /** The path with the scheme and the authority of its file system. */
+  def qualified(path: Path, configuration: Configuration): Path = fileSystem(path, configuration).makeQualified(path)
 
   /**
    * Runs attempts at requests to the file system of `path`; their threads are bounded for each file system. A client that a
@@ -239,30 +251,45 @@ private object ProcessResources {
   /** Memory for uploads of snapshots: a few files at a time, because they run in the background. */
   private val SnapshotBudget = 32L * 1024 * 1024
 
+  /** Identifies a client that Hadoop does not share: as Hadoop does, and by its settings, which may hold credentials. */
+  private final case class ClientKey(uri: (String, String), settings: Map[String, String], user: UserGroupInformation)
+
+  private object ClientKey {
+    def of(path: Path, configuration: Configuration): Option[ClientKey] = {
+      val uri = uriOf(path, configuration)
+      Option.when(configuration.getBoolean(s"fs.${uri.getScheme}.impl.disable.cache", false)) {
+        val settings = configuration.getPropsWithPrefix("fs.").asScala.toMap
+        ClientKey((uri.getScheme, uri.getAuthority), settings, UserGroupInformation.getCurrentUser)
+      }
+    }
+  }
+
+  private def uriOf(path: Path, configuration: Configuration): URI =
+    if (path.toUri.getScheme == null) FileSystem.getDefaultUri(configuration) else path.toUri
+
   /**
-   * @param settings       of a file system that Hadoop does not share in the process; empty for one that it does
+   * @param unshared         the client, if Hadoop does not share it
    * @param publishesOnClose distinguishes what a client mounts
    */
   private final case class StoreKey(
       scheme: String,
       authority: String,
       publish: PublishMode,
-      settings: Map[String, String],
+      unshared: Option[ClientKey],
       publishesOnClose: Boolean
   ) {
 
     /** The file system that the process shares. */
     def cached(path: Path, configuration: Configuration): Option[FileSystem] =
-      Option.when(settings.isEmpty)(path.getFileSystem(configuration))
+      Option.when(unshared.isEmpty)(path.getFileSystem(configuration))
   }
 
   private object StoreKey {
     def of(path: Path, configuration: Configuration, publish: PublishMode): StoreKey = {
-      val uri = if (path.toUri.getScheme == null) FileSystem.getDefaultUri(configuration) else path.toUri
-      val isShared = !configuration.getBoolean(s"fs.${uri.getScheme}.impl.disable.cache", false)
-      val settings = if (isShared) Map.empty[String, String] else configuration.getPropsWithPrefix("fs.").asScala.toMap
-      val onClose = isShared && HadoopLogStorage.publishesOnClose(path.getFileSystem(configuration), path)
-      StoreKey(uri.getScheme, uri.getAuthority, publish, settings, onClose)
+      val uri = uriOf(path, configuration)
+      val unshared = ClientKey.of(path, configuration)
+      val onClose = unshared.isEmpty && HadoopLogStorage.publishesOnClose(path.getFileSystem(configuration), path)
+      StoreKey(uri.getScheme, uri.getAuthority, publish, unshared, onClose)
     }
   }
 

@@ -2,6 +2,7 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.runtime
 
 import java.io.{File, IOException}
+import java.security.PrivilegedAction
 import java.util.concurrent.ThreadPoolExecutor
 import java.util.concurrent.atomic.AtomicInteger
 
@@ -9,7 +10,8 @@ import scala.concurrent.Await
 import scala.concurrent.duration.DurationInt
 
 import org.apache.hadoop.conf.Configuration
-import org.apache.hadoop.fs.Path
+import org.apache.hadoop.fs.{FileSystem, Path}
+import org.apache.hadoop.security.UserGroupInformation
 import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.log.config.LogOptions
@@ -69,6 +71,16 @@ class ProcessResourcesSuite extends AnyFunSuite {
       )
       assert((stores(0) eq stores(1)) && !(stores(0) eq stores(2)))
       assert(ClosableFileSystem.made.get - before == 2)
+    }
+  }
+
+  test("a client that Hadoop does not share is shared by all paths with the same settings and user, and by no others") {
+    withResources { resources =>
+      val conf = configuration("fs.closable.impl.disable.cache" -> "true")
+      def client(path: String) = resources.fileSystem(new Path(at, path), conf)
+      val other = UserGroupInformation.createRemoteUser("other")
+      val ofOther = other.doAs((() => client("a")): PrivilegedAction[FileSystem])
+      assert((client("a") eq client("b")) && !(client("a") eq ofOther))
     }
   }
 
