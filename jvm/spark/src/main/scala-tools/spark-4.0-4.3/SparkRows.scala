@@ -112,14 +112,10 @@ private[tools] final class DifferentRows(from: ReadBatch, to: ReadBatch, table: 
     .add("after", value)
     .add("partition_id", IntegerType, nullable = false)
 
-  override def of(partition: Int)(use: Iterator[InternalRow] => Unit): Unit = {
-    val before = new LookedUp(from, partition)
-    try {
-      val after = new LookedUp(to, partition)
-      try use(addedOrChanged(before, after, partition) ++ removed(before, after, partition))
-      finally after.close()
-    } finally before.close()
-  }
+  override def of(partition: Int)(use: Iterator[InternalRow] => Unit): Unit =
+    Using.resources(new LookedUp(from, partition), new LookedUp(to, partition)) { (before, after) =>
+      use(addedOrChanged(before, after, partition) ++ removed(before, after, partition))
+    }
 
   private def addedOrChanged(before: LookedUp, after: LookedUp, partition: Int): Iterator[InternalRow] =
     after.keys.flatMap { key =>
