@@ -20,6 +20,14 @@ import org.apache.spark.sql.execution.streaming.state.dstl.tools.InParallel.Part
 import org.apache.spark.sql.types.StructType
 import org.apache.spark.sql.util.ArrowUtils
 
+/** What Arrow needs for rows. */
+private[tools] object ArrowRows {
+  def newAllocator(): BufferAllocator = ArrowUtils.rootAllocator.newChildAllocator("dstl", 0, Long.MaxValue)
+
+  def schema(of: StructType): Schema =
+    ArrowUtils.toArrowSchema(of, "UTC", errorOnDuplicatedFieldNames = false, largeVarTypes = false)
+}
+
 /** Sends rows to a port of this machine, as an Arrow stream behind the secret that identifies the sender. */
 private[tools] object ArrowSender {
   private val RowsInBatch = 8192
@@ -37,8 +45,8 @@ private[tools] object ArrowSender {
       val socket = use(new Socket(InetAddress.getLoopbackAddress, port))
       val out = use(new BufferedOutputStream(socket.getOutputStream, Buffer))
       out.write(secret.getBytes(StandardCharsets.US_ASCII))
-      val allocator = use(ArrowUtils.rootAllocator.newChildAllocator("dstl", 0, Long.MaxValue))
-      val arrow = ArrowUtils.toArrowSchema(schema, "UTC", errorOnDuplicatedFieldNames = false, largeVarTypes = false)
+      val allocator = use(ArrowRows.newAllocator())
+      val arrow = ArrowRows.schema(schema)
       val channel = new WriteChannel(Channels.newChannel(out))
       MessageSerializer.serialize(channel, arrow): Unit
       out.flush()

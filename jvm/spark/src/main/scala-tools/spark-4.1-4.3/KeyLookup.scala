@@ -10,6 +10,7 @@ import scala.util.Using
 
 import org.apache.arrow.vector.VectorSchemaRoot
 import org.apache.arrow.vector.ipc.{ArrowStreamReader, ArrowStreamWriter}
+import org.apache.arrow.vector.types.pojo.Schema
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeProjection, UnsafeRow}
@@ -19,7 +20,6 @@ import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.execution.arrow.ArrowWriter
 import org.apache.spark.sql.types._
-import org.apache.spark.sql.util.ArrowUtils
 import org.apache.spark.sql.vectorized.{ArrowColumnVector, ColumnVector, ColumnarBatch}
 
 /**
@@ -71,13 +71,17 @@ private final class PreparedLookup(val loaded: LoadedCopy, table: StoredTable) {
     UnsafeProjection.create(Seq(HashPartitioning(columns, table.partitions).partitionIdExpression), columns)
   }
 
-  private val found: StructType = new StructType()
-    .add("batch", LongType, nullable = false)
-    .add("committed_at", TimestampType)
-    .add("partition", IntegerType)
-    .add("value", table.cellType(SelectedRows.sendable(table.family.valueSchema)).asNullable)
+  // Made once, not for each lookup.
+  private val found: Schema = ArrowRows.schema(
+    new StructType()
+      .add("batch", LongType, nullable = false)
+      .add("committed_at", TimestampType)
+      .add("partition", IntegerType)
+      .add("value", table.cellType(SelectedRows.sendable(table.family.valueSchema)).asNullable)
+  )
 
-  val keys: Array[Byte] = ArrowBytes.write(StructType(attributes.map(of => StructField(of.name, of.dataType))), Nil)
+  val keys: Array[Byte] =
+    ArrowBytes.write(ArrowRows.schema(StructType(attributes.map(of => StructField(of.name, of.dataType)))), Nil)
 
   /** The values of a key in the store where it is likely; none if it is not there. */
   def likely(asked: InternalRow): Option[Array[Byte]] =
@@ -115,11 +119,9 @@ private final class PreparedLookup(val loaded: LoadedCopy, table: StoredTable) {
 /** Rows as bytes of an Arrow stream. */
 private[tools] object ArrowBytes {
 
-  def write(schema: StructType, rows: Seq[InternalRow]): Array[Byte] = Using.Manager { use =>
+  def write(schema: Schema, rows: Seq[InternalRow]): Array[Byte] = Using.Manager { use =>
     val bytes = new ByteArrayOutputStream
-    val allocator = use(ArrowUtils.rootAllocator.newChildAllocator("dstl", 0, Long.MaxValue))
-    val arrow = ArrowUtils.toArrowSchema(schema, "UTC", errorOnDuplicatedFieldNames = false, largeVarTypes = false)
-    val root = use(VectorSchemaRoot.create(arrow, allocator))
+    val root = use(VectorSchemaRoot.create(schema, use(ArrowRows.newAllocator())))
     val stream = use(new ArrowStreamWriter(root, null, Channels.newChannel(bytes)))
     val writer = ArrowWriter.create(root)
     rows.foreach(writer.write)
@@ -132,8 +134,7 @@ private[tools] object ArrowBytes {
 
   /** Calls `use` with the only batch of rows. */
   def read[T](bytes: Array[Byte])(use: ColumnarBatch => T): T = Using.Manager { closed =>
-    val allocator = closed(ArrowUtils.rootAllocator.newChildAllocator("dstl", 0, Long.MaxValue))
-    val stream = closed(new ArrowStreamReader(new ByteArrayInputStream(bytes), allocator))
+    val stream = closed(new ArrowStreamReader(new ByteArrayInputStream(bytes), closed(ArrowRows.newAllocator())))
     if (!stream.loadNextBatch()) throw new IllegalArgumentException("a key is missing")
     val columns = stream.getVectorSchemaRoot.getFieldVectors.asScala.map(new ArrowColumnVector(_): ColumnVector)
     use(new ColumnarBatch(columns.toArray, stream.getVectorSchemaRoot.getRowCount))

@@ -26,7 +26,8 @@ class StateCopySuite extends QuerySuite with Patience {
   private def found(lookup: KeyLookup, of: Int*): Seq[Found] = found(lookup, key, of)
 
   private def found(lookup: KeyLookup, key: StructType, of: Seq[Any]): Seq[Found] = {
-    val answer = lookup.get(ArrowBytes.write(key, of.map(one => new GenericInternalRow(Array[Any](one)))))
+    val keys = of.map(one => new GenericInternalRow(Array[Any](one)))
+    val answer = lookup.get(ArrowBytes.write(ArrowRows.schema(key), keys))
     ArrowBytes.read(Base64.getDecoder.decode(answer)) { rows =>
       (0 until rows.numRows).map { of =>
         val row = rows.getRow(of)
