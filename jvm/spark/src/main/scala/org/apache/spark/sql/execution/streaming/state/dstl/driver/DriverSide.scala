@@ -192,7 +192,7 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     val isStarting = () => !hasBegun.get
     val storage = resources.storage(checkpoint, isStarting)
     def checkpointAt(other: Path) =
-      resources.storage(checkpoint, storage.location.copy(root = other), isStarting).checkpoint
+      resources.storage(checkpoint.copy(root = other), isStarting).checkpoint
     val known = new KnownFiles(Thread.currentThread())
     val files = new CheckpointFiles(root, checkpoint.configuration, options, resources)
     val reads = new StartReads(root, files, known)(runtime.executor)

@@ -188,12 +188,8 @@ private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable 
     new Requests(RequestOptions.of(options), runtime, requestMetrics, histories.of(path), isStarting = isStarting)
 
   /** The storage of a checkpoint, with its own requests; `isStarting` is as in [[Requests]]. */
-  def storage(checkpoint: Checkpoint, isStarting: () => Boolean = () => false): QueryStorage =
-    storage(checkpoint, checkpoint.location, isStarting)
-
-  /** As [[storage]], for another location with the same settings. */
-  def storage(checkpoint: Checkpoint, location: QueryLocation, isStarting: () => Boolean): QueryStorage = {
-    import checkpoint.{configuration, options}
+  def storage(checkpoint: Checkpoint, isStarting: () => Boolean = () => false): QueryStorage = {
+    import checkpoint.{configuration, location, options}
     val logStore = if (options.inMemory) memory else store(location.base, configuration, options)
     QueryStorage(
       location,
