@@ -68,7 +68,7 @@ private[store] final class Materialization(
    * state was replaced since the task changed it.
    */
   def begin(snapshot: RocksDBSnapshot, of: LoggedStore, changed: LocalState): Unit = {
-    val work = new Work(snapshot, of, new StoreSnapshot(of.directory, snapshot.version), timer.nowNanos)
+    val work = new Work(snapshot, of, new StoreSnapshot(snapshot.version), timer.nowNanos)
     val begins = synchronized {
       val begins = underWay.isEmpty && !closed && changed.replacements == replacements
       if (begins) {

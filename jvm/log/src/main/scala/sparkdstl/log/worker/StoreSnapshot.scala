@@ -12,10 +12,9 @@ import sparkdstl.log.upload.PendingChunk
  * was committed, and the next accepted seal proves that the entry with the snapshot exists. The snapshot is abandoned when the
  * store is loaded from storage. Thread-safe.
  *
- * @param storeDirectory of the store
  * @param version that it is a snapshot of
  */
-final class StoreSnapshot(val storeDirectory: String, val version: Long) {
+final class StoreSnapshot(val version: Long) {
   import StoreSnapshot._
 
   // Guarded by this.

@@ -16,7 +16,7 @@ class StoreSnapshotSuite extends AnyFunSuite {
   private val segments = Vector(SealedSegment(zip, None, Vector(SealedPart.Inline(Array[Byte](1)))))
 
   private def complete(): StoreSnapshot = {
-    val snapshot = new StoreSnapshot("0/0", 1)
+    val snapshot = new StoreSnapshot(1)
     assert(snapshot.carry(1).isEmpty, "the upload is under way")
     snapshot.complete(segments)
     snapshot
@@ -59,7 +59,7 @@ class StoreSnapshotSuite extends AnyFunSuite {
       import fixture._
       fixture.newTask(): Unit
       val uploads = result(worker.snapshotUploads()).get
-      val snapshot = new StoreSnapshot("0/0", 1)
+      val snapshot = new StoreSnapshot(1)
       val chunk = result(uploads.put(zip, new Array[Byte](10)))
       snapshot.uploads(chunk)
       timer.advance(5000)

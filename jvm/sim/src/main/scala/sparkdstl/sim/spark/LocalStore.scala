@@ -193,7 +193,7 @@ final class LocalStore(val directory: String, log: ExecutorLog, files: SparkFile
   }
 
   private def begin(state: LocalState): Unit = if (!closed) {
-    val work = new Work(state, new StoreSnapshot(directory, state.version))
+    val work = new Work(state, new StoreSnapshot(state.version))
     verdict.note(s"a snapshot of version ${state.version} of $directory begins")
     underWay = Some(work)
     missed = false
