@@ -62,7 +62,8 @@ private final class PreparedLookup(val loaded: LoadedCopy, table: StoredTable) {
   private val unsafe: Seq[UnsafeProjection] = {
     // A null in a column without nulls is in no key.
     val columns = DataTypeUtils.toAttributes(table.family.keySchema).map(_.withNullability(true))
-    Seq(columns, columns.map(NormalizeFloatingNumbers.normalize)).distinct.map(GenerateUnsafeProjection.generate(_, columns))
+    val normalized = columns.map(NormalizeFloatingNumbers.normalize)
+    Seq(columns, normalized).distinct.map(GenerateUnsafeProjection.generate(_, columns))
   }
 
   // Where a key is if the operator distributes rows by all its columns.
