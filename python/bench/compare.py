@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import random
 import statistics
@@ -15,8 +14,9 @@ from charts import Panel, line_chart
 from plan import FULL, LABELS, QUICK, SLOTS, SNAPSHOTS, Cell, Delays, scaled, with_formats
 from runner import Benchmark, Figures, Lines, Measurement, Report, Result
 
+from spark_dstl.percentiles import PERCENTILES, percentile
+
 FLOOR = "floor"
-PERCENTILES = (50, 90, 99, 99.9)
 # Of the commit alone, which the tail of the storage's delays must not reach.
 OF_COMMIT = (50, 99, 99.9)
 RESAMPLINGS = 1000
@@ -221,19 +221,10 @@ def ratio_of_medians(values: Sequence[float], base: Sequence[float]) -> float:
     return statistics.median(values) / statistics.median(base)
 
 
-def rank(values: Sequence[float], percent: float) -> int:
-    """Return the nearest rank of a percentile, from 1."""
-    return math.ceil(round(len(values) * percent / 100, 6))
-
-
 def nearest(values: Sequence[float], percent: float) -> float:
-    """Return a percentile, the nearest rank."""
-    return sorted(values)[rank(values, percent) - 1]
-
-
-def percentile(values: Sequence[float], percent: float) -> float | None:
-    """Return the nearest rank; `None` if there are so few values that it would be the largest anyway."""
-    return nearest(values, percent) if rank(values, percent) < len(values) else None
+    """Return a percentile, the nearest rank, also of so few values that it is the largest."""
+    found = percentile(values, percent)
+    return max(values) if found is None else found
 
 
 def number(value: float | None) -> str:

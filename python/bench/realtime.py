@@ -6,10 +6,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from compare import described, number, percentile
+from compare import described, number
 from plan import LABELS, Cell, Delays
 from runner import BenchFailed, Benchmark, Figures, Measurement, Report, Result
 
+from spark_dstl.percentiles import percentile
 from spark_dstl.release import installed_line
 
 MAIN = "sparkdstl.bench.RealTimeBench"

@@ -8,24 +8,11 @@ from pathlib import Path
 
 import pytest
 import realtime
-from compare import HEADER, REQUESTS, Compare, Measured, percentile
+from compare import HEADER, REQUESTS, Compare, Measured
 from plan import FULL, QUICK, SNAPSHOTS, Cell, Delays, scaled, with_formats
 from runner import Lines, Result, save, saved
 
 CELL = Cell("compare", "aggregation", 16, 100, format_version=2)
-
-
-def test_a_percentile_is_the_nearest_rank() -> None:
-    values = [float(value) for value in range(1000, 0, -1)]
-    assert percentile(values, 50) == 500
-    assert percentile(values, 99) == 990
-    assert percentile(values, 99.9) == 999
-
-
-@pytest.mark.parametrize(("count", "percent"), [(1, 50), (99, 99), (999, 99.9)])
-def test_too_few_values_have_no_percentile(count: int, percent: float) -> None:
-    assert percentile([1.0] * count, percent) is None
-    assert percentile([1.0] * (count + 1), percent) == 1
 
 
 def batch(contender: str, milliseconds: int) -> dict[str, object]:
