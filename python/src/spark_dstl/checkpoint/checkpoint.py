@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from spark_dstl.checkpoint import rows, sparkfiles, tables
@@ -136,9 +135,7 @@ class Checkpoint(CheckpointAccess):
     def __enter__(self) -> Checkpoint:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

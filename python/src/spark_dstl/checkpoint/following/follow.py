@@ -14,7 +14,6 @@ from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from datetime import datetime, timedelta
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from spark_dstl.checkpoint.access import CheckpointAccess
@@ -201,9 +200,7 @@ class Followed:
     def __enter__(self) -> Followed:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _begin(self, batch: int | None) -> tuple[Position, str | None]:
