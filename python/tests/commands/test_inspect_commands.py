@@ -71,12 +71,6 @@ def test_inspection_writes_nothing(written: WrittenCheckpoint, command: tuple[st
     assert state() == before
 
 
-@pytest.mark.parametrize("command", ["gc", "log", "ls", "rollback", "show", "verify"])
-def test_help_has_an_example(command: str) -> None:
-    text = dstl(command, "--help").output
-    assert f"  dstl {command} s3a://bucket/checkpoints/clicks" in text
-
-
 def test_rows_come_in_every_format(written: WrittenCheckpoint) -> None:
     lines = run(written.root, ("log",), "--format", "jsonl").output.splitlines()
     assert [json.loads(line)["batch"] for line in lines] == list(range(6))
