@@ -4,27 +4,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from verified import verified
 from written_checkpoint import Listed, WrittenCheckpoint, after_each_deletion, aged, zip_of
 
 import spark_dstl
 from spark_dstl import QuerySeemsToRun
-from spark_dstl.checkpoint.changing import rollback
 from spark_dstl.checkpoint.repartition import repartition as module
 from spark_dstl.checkpoint.repartition.entries import is_lock
 from spark_dstl.checkpoint.sparkfiles import OURS, PARTITIONS, PROVIDER
-from spark_dstl.checkpoint.verification import verify
-from spark_dstl.checkpoint.verification.findings import Verification
 
 # The batch of the repartition.
 MOVED = 3
-
-
-def no_wait(_seconds: float) -> None:
-    """Take no time."""
 
 
 @pytest.fixture(autouse=True)
@@ -68,11 +63,6 @@ def repartitioned(root: Path, before: int, after: int) -> Repartitioned:
         checkpoint.later(batch)
     aged(root)
     return checkpoint
-
-
-def verified(root: Path) -> Verification:
-    with spark_dstl.open(str(root)) as checkpoint:
-        return verify.verify(checkpoint, wait=no_wait)
 
 
 def without_first_batches(root: Path) -> None:
@@ -131,8 +121,8 @@ def test_of_a_damaged_snapshot_of_a_repartition_the_way_back_is_the_batch_before
     assert found.is_damaged
     assert (set(found.lost), found.newest_undamaged) == ({3, 4, 5}, 2)
     with spark_dstl.open(str(written.root)) as checkpoint:
-        planned = rollback.plan_rollback(checkpoint, 2, no_wait)
-        rollback.apply_rollback(checkpoint, planned, stopped=True, wait=no_wait)
+        planned = checkpoint.plan_rollback(2)
+        checkpoint.apply_rollback(planned, stopped=True)
     found = verified(written.root)
     assert (found.is_damaged, found.lost, found.newest_undamaged) == (False, {}, 2), found.damages
 
@@ -140,7 +130,7 @@ def test_of_a_damaged_snapshot_of_a_repartition_the_way_back_is_the_batch_before
 def test_an_interrupted_rollback_leaves_no_offsets_of_the_new_number_alone(tmp_path: Path) -> None:
     written = repartitioned(tmp_path / "q", 3, 2)
     with spark_dstl.open(str(written.root)) as checkpoint:
-        planned = rollback.plan_rollback(checkpoint, 2, no_wait).objects
+        planned = checkpoint.plan_rollback(2).objects
     for copy, deleted in after_each_deletion(written.root, planned, tmp_path):
         has_entry = (copy / f"commits/{MOVED}").exists()
         # With the offsets alone, Spark would run the batch with the new number on the state of the old one.
@@ -255,7 +245,7 @@ def logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repartitioned:
 
 def apply(checkpoint: Repartitioned) -> module.Repartition:
     with spark_dstl.open(str(checkpoint.root)) as opened:
-        return module.repartition(opened, 3, lambda: None, stopped=True, wait=no_wait)  # type: ignore[arg-type,return-value]
+        return module.repartition(opened, 3, lambda: None, stopped=True)  # type: ignore[arg-type,return-value]
 
 
 def test_the_commit_entry_of_a_query_that_runs_meanwhile_stays(
@@ -276,56 +266,57 @@ def test_a_refusal_of_what_the_first_request_has_created_is_success(
     assert f'"{PARTITIONS}":"3"' in (logged.root / "offsets/3").read_text()
 
 
-def test_the_lock_is_replaced_by_the_offsets(logged: Repartitioned, monkeypatch: pytest.MonkeyPatch) -> None:
+def while_written(monkeypatch: pytest.MonkeyPatch, step: Callable[[Path], object]) -> None:
+    """Let something happen to the checkpoint while the stores are written."""
+
     def write(stores: WrittenStores) -> tuple[dict[int, list[list[str]]], list[Any]]:
-        assert is_lock((stores._root / "offsets/3").read_bytes())
+        step(stores._root)
         return {}, [0]
 
+    monkeypatch.setattr(WrittenStores, "write", write)
+
+
+def check_lock(root: Path) -> None:
+    assert is_lock((root / "offsets/3").read_bytes())
+
+
+def test_the_lock_is_replaced_by_the_offsets(logged: Repartitioned, monkeypatch: pytest.MonkeyPatch) -> None:
     logged.plain_entry(MOVED - 1)
     (logged.root / "offsets/.3.crc").write_bytes(b"crc")
-    monkeypatch.setattr(WrittenStores, "write", write)
+    while_written(monkeypatch, check_lock)
     assert apply(logged).is_applied
     assert f'"{PARTITIONS}":"3"' in (logged.root / "offsets/3").read_text()
     assert not (logged.root / "offsets/.3.crc").exists()
 
 
-def test_a_lock_that_is_deleted_meanwhile_is_found_before_the_commit_entry(
-    logged: Repartitioned, monkeypatch: pytest.MonkeyPatch
+def unlock(root: Path) -> None:
+    check_lock(root)
+    (root / "offsets/3").unlink()
+
+
+def begin(root: Path) -> None:
+    (root / "offsets/3").write_text("v1\n{}")
+
+
+def roll_back(root: Path) -> None:
+    for directory in ("commits", "offsets"):
+        (root / directory / "2").unlink()
+
+
+@pytest.mark.parametrize(
+    ("step", "has_lock", "why"),
+    [
+        (unlock, True, r"offsets/3 .*, which locks it, was deleted"),
+        (begin, False, r"offsets/3 .* was written meanwhile"),
+        (roll_back, False, "its newest batch is 1 and was 2"),
+    ],
+)
+def test_what_happens_meanwhile_is_found_before_the_commit_entry(
+    logged: Repartitioned, monkeypatch: pytest.MonkeyPatch, step: Callable[[Path], object], has_lock: bool, why: str
 ) -> None:
-    def roll_back(stores: WrittenStores) -> tuple[dict[int, list[list[str]]], list[Any]]:
-        assert is_lock((stores._root / "offsets/3").read_bytes())
-        (stores._root / "offsets/3").unlink()
-        return {}, [0]
-
-    logged.plain_entry(MOVED - 1)
-    monkeypatch.setattr(WrittenStores, "write", roll_back)
-    with pytest.raises(QuerySeemsToRun, match=r"offsets/3 .*, which locks it, was deleted"):
-        apply(logged)
-    assert not (logged.root / "commits/3").exists()
-
-
-def test_a_batch_that_begins_meanwhile_is_found_before_the_commit_entry(
-    logged: Repartitioned, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def begin(stores: WrittenStores) -> tuple[dict[int, list[list[str]]], list[Any]]:
-        (stores._root / "offsets/3").write_text("v1\n{}")
-        return {}, [0]
-
-    monkeypatch.setattr(WrittenStores, "write", begin)
-    with pytest.raises(QuerySeemsToRun, match=r"offsets/3 .* was written meanwhile"):
-        apply(logged)
-    assert not (logged.root / "commits/3").exists()
-
-
-def test_a_rollback_meanwhile_is_found_before_the_commit_entry(
-    logged: Repartitioned, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def roll_back(stores: WrittenStores) -> tuple[dict[int, list[list[str]]], list[Any]]:
-        for directory in ("commits", "offsets"):
-            (stores._root / directory / "2").unlink()
-        return {}, [0]
-
-    monkeypatch.setattr(WrittenStores, "write", roll_back)
-    with pytest.raises(QuerySeemsToRun, match="its newest batch is 1 and was 2"):
+    if has_lock:
+        logged.plain_entry(MOVED - 1)
+    while_written(monkeypatch, step)
+    with pytest.raises(QuerySeemsToRun, match=why):
         apply(logged)
     assert not (logged.root / "commits/3").exists()

@@ -17,13 +17,8 @@ from spark_dstl import CannotRollBack, DstlError, QuerySeemsToRun
 from spark_dstl.checkpoint.changing import activity, leftovers, rollback
 from spark_dstl.checkpoint.repartition.entries import lock_of
 from spark_dstl.checkpoint.sparkfiles import HDFS_BACKED
-from spark_dstl.checkpoint.verification import verify
 from spark_dstl.commands import console
 from spark_dstl.errors import PinTooLate
-
-
-def no_wait(_seconds: float) -> None:
-    """Take no time."""
 
 
 @pytest.fixture
@@ -97,10 +92,10 @@ def test_a_rollback_of_a_checkpoint_that_stays_open_is_planned_as_it_is_now(writ
 
 def test_a_batch_that_was_begun_after_the_plan_stops_the_rollback(written: WrittenCheckpoint) -> None:
     with spark_dstl.open(str(written.root)) as checkpoint:
-        planned = rollback.plan_rollback(checkpoint, 4, no_wait)
+        planned = checkpoint.plan_rollback(4)
         written.offsets(8)
         with pytest.raises(QuerySeemsToRun, match=r"offsets/8 .* was written after this rollback was planned"):
-            rollback.apply_rollback(checkpoint, planned, stopped=True, wait=no_wait)
+            checkpoint.apply_rollback(planned, stopped=True)
     assert (written.root / "commits/6").exists()
 
 
@@ -122,19 +117,17 @@ def test_after_an_interrupt_the_checkpoint_starts_and_the_rollback_can_be_repeat
     written: WrittenCheckpoint, tmp_path: Path
 ) -> None:
     with spark_dstl.open(str(written.root)) as checkpoint:
-        planned = rollback.plan_rollback(checkpoint, 3, no_wait).objects
+        planned = checkpoint.plan_rollback(3).objects
     for copy, deleted in after_each_deletion(written.root, planned, tmp_path):
         committed, begun = batches(copy, "commits")[-1], batches(copy, "offsets")[-1]
         # As after a crash: Spark continues from there.
         assert begun - committed in (0, 1)
         with spark_dstl.open(str(copy)) as checkpoint:
-            found = verify.verify(checkpoint, wait=no_wait)
+            found = checkpoint.verify()
             assert (found.is_damaged, found.newest_undamaged) == (False, committed), (deleted, found.damages)
             # No plain snapshot of a version that a batch makes again.
             assert not [one for one in found.leftovers if "which is not committed" in one.what]
-            rollback.apply_rollback(
-                checkpoint, rollback.plan_rollback(checkpoint, 3, no_wait), stopped=True, wait=no_wait
-            )
+            checkpoint.apply_rollback(checkpoint.plan_rollback(3), stopped=True)
         assert batches(copy, "commits") == batches(copy, "offsets") == [0, 1, 2, 3]
         assert not (copy / "state/0/0/6.zip").exists()
 
@@ -147,9 +140,9 @@ def test_a_rollback_to_a_batch_that_cannot_be_rebuilt_is_refused(written: Writte
     aged(written.root)
     with spark_dstl.open(str(written.root)) as checkpoint:
         with pytest.raises(CannotRollBack, match=r"commits/4 cannot be read\. The newest .* rolled back to is 3"):
-            rollback.plan_rollback(checkpoint, 5, no_wait)
+            checkpoint.plan_rollback(5)
         with pytest.raises(CannotRollBack, match="there is no commits/9"):
-            rollback.plan_rollback(checkpoint, 9, no_wait)
+            checkpoint.plan_rollback(9)
     result = dstl("rollback", str(written.root), "--to", "3", "--apply")
     assert result.exit_code == 0, result.output
 
@@ -168,9 +161,9 @@ def test_a_rollback_that_would_delete_the_needed_snapshot_is_refused(tmp_path: P
     with spark_dstl.open(str(checkpoint.root)) as opened:
         found = opened.verify()
         assert (found.is_damaged, found.newest_undamaged, sorted(found.held_above)) == (False, 7, [4, 5])
-        assert rollback.plan_rollback(opened, 6, no_wait).objects == ["commits/7", "offsets/7"]
+        assert opened.plan_rollback(6).objects == ["commits/7", "offsets/7"]
         with pytest.raises(CannotRollBack, match="commits/6 holds the snapshot that it is rebuilt from"):
-            rollback.plan_rollback(opened, 5, no_wait)
+            opened.plan_rollback(5)
 
 
 def test_a_rollback_reads_before_what_a_start_from_its_batch_reads(written: WrittenCheckpoint) -> None:
@@ -235,12 +228,12 @@ def test_a_rollback_is_refused_if_the_checkpoint_changes_during_the_look(written
         written.batch(7)
 
     with spark_dstl.open(str(written.root)) as checkpoint:
-        planned = rollback.plan_rollback(checkpoint, 3, no_wait)
+        planned = checkpoint.plan_rollback(3)
         with pytest.raises(QuerySeemsToRun, match=r"offsets/7 changed while this command looked"):
             rollback.apply_rollback(checkpoint, planned, stopped=True, wait=query)
         assert batches(written.root, "commits") == list(range(8))
         with pytest.raises(QuerySeemsToRun, match="its newest batch is 7 and was 6"):
-            rollback.apply_rollback(checkpoint, planned, stopped=True, wait=no_wait)
+            checkpoint.apply_rollback(planned, stopped=True)
 
 
 def test_a_run_that_ends_during_the_look_is_not_a_running_query(written: WrittenCheckpoint) -> None:
@@ -248,7 +241,7 @@ def test_a_run_that_ends_during_the_look_is_not_a_running_query(written: Written
         (written.root / "dstl/epochs/1.ended").write_text("ended\n")
 
     with spark_dstl.open(str(written.root)) as checkpoint:
-        planned = rollback.plan_rollback(checkpoint, 3, no_wait)
+        planned = checkpoint.plan_rollback(3)
         rollback.apply_rollback(checkpoint, planned, stopped=True, wait=end)
     assert batches(written.root, "commits") == list(range(4))
 
@@ -264,7 +257,7 @@ def test_the_last_uploads_and_deletions_of_a_stopped_run_are_waited_for(written:
             (written.root / "dstl/epochs/1.ended").write_text("ended\n")
 
     with spark_dstl.open(str(written.root)) as checkpoint:
-        planned = rollback.plan_rollback(checkpoint, 3, no_wait)
+        planned = checkpoint.plan_rollback(3)
         refused = pytest.raises(QuerySeemsToRun, match=r"data/.* changed while this command looked. Stop it first")
         with nullcontext() if ends else refused:
             rollback.apply_rollback(checkpoint, planned, stopped=True, wait=upload)
@@ -273,7 +266,7 @@ def test_the_last_uploads_and_deletions_of_a_stopped_run_are_waited_for(written:
 
 def test_a_commit_during_the_rollback_is_an_error(written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     with spark_dstl.open(str(written.root)) as checkpoint:
-        planned = rollback.plan_rollback(checkpoint, 3, no_wait)
+        planned = checkpoint.plan_rollback(3)
         delete = checkpoint.storage.delete
 
         def late(name: str) -> bool:
@@ -283,7 +276,7 @@ def test_a_commit_during_the_rollback_is_an_error(written: WrittenCheckpoint, mo
 
         monkeypatch.setattr(checkpoint.storage, "delete", late)
         with pytest.raises(QuerySeemsToRun, match=r"commits/7 .* was written while"):
-            rollback.apply_rollback(checkpoint, planned, stopped=True, wait=no_wait)
+            checkpoint.apply_rollback(planned, stopped=True)
 
 
 def left_behind(written: WrittenCheckpoint) -> set[str]:
