@@ -22,6 +22,9 @@ abstract class DirectWriteFileSystem(scheme: String) extends FileSystem {
   /** Called at the start of each operation. */
   protected def before(operation: Operation, path: Path): Unit = ()
 
+  /** Called at each write to a stream. */
+  protected def writing(): Unit = ()
+
   /** Publishes an object of that size by calling `publish`, or injects a fault. */
   protected def publishing(path: Path, bytes: Long)(publish: => Unit): Unit
 
@@ -125,13 +128,11 @@ abstract class DirectWriteFileSystem(scheme: String) extends FileSystem {
     private val buffer = new ByteArrayOutputStream
     private var ended = false
 
-    override def write(byte: Int): Unit = {
-      refuseIfEnded()
-      buffer.write(byte)
-    }
+    override def write(byte: Int): Unit = write(Array(byte.toByte), 0, 1)
 
     override def write(bytes: Array[Byte], offset: Int, length: Int): Unit = {
-      refuseIfEnded()
+      if (ended) throw new IOException(s"$path is closed")
+      writing()
       buffer.write(bytes, offset, length)
     }
 
@@ -151,8 +152,6 @@ abstract class DirectWriteFileSystem(scheme: String) extends FileSystem {
     }
 
     override def hasCapability(capability: String): Boolean = capability == StreamCapabilities.ABORTABLE_STREAM
-
-    private def refuseIfEnded(): Unit = if (ended) throw new IOException(s"$path is closed")
 
     private def publish(): Unit = {
       Files.createDirectories(file.getParentFile.toPath)

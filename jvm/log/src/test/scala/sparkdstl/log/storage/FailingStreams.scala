@@ -1,60 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 package sparkdstl.log.storage
 
-import java.io.{ByteArrayOutputStream, IOException, OutputStream}
+import java.io.IOException
 import java.util.{Collection => JavaCollection, List => JavaList, Map => JavaMap}
 
 import scala.collection.mutable.ArrayBuffer
 import scala.jdk.CollectionConverters._
 
 import org.apache.hadoop.fs._
-import org.apache.hadoop.fs.permission.FsPermission
 import org.apache.hadoop.fs.statistics.IOStatistics
-import org.apache.hadoop.util.Progressable
 
-/** A file system that publishes on close, whose streams fail. */
-private final class FailingStreams(fault: FailingStreams.Fault) extends RawLocalFileSystem {
-  override def create(
-      path: Path,
-      permission: FsPermission,
-      overwrite: Boolean,
-      bufferSize: Int,
-      replication: Short,
-      blockSize: Long,
-      progress: Progressable
-  ): FSDataOutputStream = new FSDataOutputStream(new Stream(path), statistics)
+import sparkdstl.testing.DirectWriteFileSystem
 
-  override def create(
-      path: Path,
-      overwrite: Boolean,
-      bufferSize: Int,
-      replication: Short,
-      blockSize: Long,
-      progress: Progressable
-  ): FSDataOutputStream =
-    create(path, FsPermission.getFileDefault, overwrite, bufferSize, replication, blockSize, progress)
+/** Local files that appear on close, of which no stream can be written to its end. */
+private final class FailingStreams(fault: FailingStreams.Fault) extends DirectWriteFileSystem("file") {
+  override protected def writing(): Unit = failIf(FailingStreams.OnWrite)
 
-  private final class Stream(path: Path) extends OutputStream with Abortable with StreamCapabilities {
-    private val buffer = new ByteArrayOutputStream
-    private var aborted = false
-
-    override def write(byte: Int): Unit = {
-      buffer.write(byte)
-      if (fault == FailingStreams.OnWrite) throw new IOException(s"injected ${fault.when}")
-    }
-
-    override def close(): Unit = if (!aborted) {
-      if (fault == FailingStreams.OnClose) throw new IOException(s"injected ${fault.when}")
-      val _ = java.nio.file.Files.write(pathToFile(path).toPath, buffer.toByteArray)
-    }
-
-    override def abort(): Abortable.AbortableResult = {
-      aborted = true
-      null
-    }
-
-    override def hasCapability(capability: String): Boolean = capability == StreamCapabilities.ABORTABLE_STREAM
+  override protected def publishing(path: Path, bytes: Long)(publish: => Unit): Unit = {
+    failIf(FailingStreams.OnClose)
+    publish
   }
+
+  private def failIf(injected: FailingStreams.Fault): Unit =
+    if (fault == injected) throw new IOException(s"injected ${fault.when}")
 }
 
 private object FailingStreams {
