@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from invoked import dstl
+from plain_checkpoint import PlainCheckpoint
 from written_checkpoint import aged
 
 import spark_dstl
@@ -15,52 +16,17 @@ from spark_dstl import CannotConvert, Checkpoint
 from spark_dstl.checkpoint.convert import conversion, point
 from spark_dstl.checkpoint.convert.conversion import NOTE, note_of
 from spark_dstl.checkpoint.convert.stores import NamedStores
-from spark_dstl.checkpoint.sparkfiles import HDFS_BACKED, OURS, STOCKS
+from spark_dstl.checkpoint.sparkfiles import HDFS_BACKED, OURS, PROVIDER, STOCKS
 
-PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB_FORMAT = "spark.sql.streaming.stateStore.rocksdb.formatVersion"
-QUERY = "aaaaaaaa-0000-4000-8000-000000000001"
-
-
-class Default:
-    """A checkpoint of Spark's default provider with batches 0 to 2, without the content of its state."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.put("metadata", json.dumps({"id": QUERY}))
-        for batch in range(3):
-            self.offsets(batch)
-            self.put(f"commits/{batch}", 'v1\n{"nextBatchWatermarkMs":0}')
-        self.operator(0, "stateStoreSave")
-
-    def put(self, name: str, content: str) -> None:
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
-
-    def offsets(self, batch: int, provider: Any = HDFS_BACKED, **conf: str) -> None:
-        settings = {**({} if provider is None else {PROVIDER: provider}), "spark.sql.shuffle.partitions": "2"}
-        line = json.dumps({"batchWatermarkMs": 0, "conf": {**settings, **conf}})
-        self.put(f"offsets/{batch}", f'v1\n{line}\n{{"logOffset":{batch}}}')
-
-    def operator(self, number: int, name: str, store: str = "default") -> None:
-        stores = [{"storeName": store, "numColsPrefixKey": 0, "numPartitions": 2}]
-        line = json.dumps({"operatorInfo": {"operatorId": number, "operatorName": name}, "stateStoreInfo": stores})
-        self.put(f"state/{number}/_metadata/metadata", f"v1\n{line}")
-        for partition in range(2):
-            self.put(f"state/{number}/{partition}/3.delta", "")
-
-    def remove(self, *names: str) -> None:
-        for name in names:
-            (self.root / name).unlink()
 
 
 @pytest.fixture
-def written(tmp_path: Path) -> Default:
-    return Default(tmp_path / "q")
+def written(tmp_path: Path) -> PlainCheckpoint:
+    return PlainCheckpoint(tmp_path / "q", HDFS_BACKED)
 
 
-def refusal(written: Default, target: Path | None = None) -> str:
+def refusal(written: PlainCheckpoint, target: Path | None = None) -> str:
     """Return the output of a refused command, after checking that it has written nothing."""
     before = sorted(written.root.parent.rglob("*"))
     chosen = target or written.root.parent / "target"
@@ -73,28 +39,28 @@ def refusal(written: Default, target: Path | None = None) -> str:
     return result.output
 
 
-def found(written: Default) -> point.Point:
+def found(written: PlainCheckpoint) -> point.Point:
     with spark_dstl.open(str(written.root)) as checkpoint:
         return point.find_point(checkpoint)
 
 
-def test_a_conversion_continues_after_the_newest_committed_batch(written: Default) -> None:
+def test_a_conversion_continues_after_the_newest_committed_batch(written: PlainCheckpoint) -> None:
     at = found(written)
     assert (at.batch, at.begun, [one.batch for one in at.offsets]) == (2, None, [1, 2])
 
 
-def test_a_batch_that_was_begun_is_noted(written: Default) -> None:
+def test_a_batch_that_was_begun_is_noted(written: PlainCheckpoint) -> None:
     written.offsets(3)
     at = found(written)
     assert (at.batch, at.begun, [one.batch for one in at.offsets]) == (2, 3, [2, 3])
 
 
-def test_the_first_batch_has_none_before_it(written: Default) -> None:
+def test_the_first_batch_has_none_before_it(written: PlainCheckpoint) -> None:
     written.remove("offsets/1", "offsets/2", "commits/1", "commits/2")
     assert [one.batch for one in found(written).offsets] == [0]
 
 
-def test_a_conversion_changes_only_the_pinned_provider(written: Default) -> None:
+def test_a_conversion_changes_only_the_pinned_provider(written: PlainCheckpoint) -> None:
     written.offsets(2, name="ü")
     before = found(written).committed
     content = before.content(before.converted())
@@ -124,18 +90,20 @@ def test_a_conversion_changes_only_the_pinned_provider(written: Default) -> None
         ([], "is of the provider []; only that of Spark's default"),
     ],
 )
-def test_other_providers_are_refused_with_what_to_do_instead(written: Default, provider: Any, words: str) -> None:
-    written.offsets(2, provider)
+def test_other_providers_are_refused_with_what_to_do_instead(
+    written: PlainCheckpoint, provider: Any, words: str
+) -> None:
+    written.offsets(2, **{PROVIDER: provider})
     assert words in refusal(written)
 
 
 @pytest.mark.parametrize("name", ["transformWithStateExec", "transformWithStateInPySparkExec", "somethingNew"])
-def test_other_operators_are_refused_by_name(written: Default, name: str) -> None:
+def test_other_operators_are_refused_by_name(written: PlainCheckpoint, name: str) -> None:
     written.operator(1, name)
     assert f"operator 1 of {written.root} is {name}, whose state cannot be converted" in refusal(written)
 
 
-def test_without_committed_state_there_is_nothing_to_convert(written: Default) -> None:
+def test_without_committed_state_there_is_nothing_to_convert(written: PlainCheckpoint) -> None:
     written.remove("commits/0", "commits/1", "commits/2", "offsets/1", "offsets/2")
     assert "no batch of" in (output := refusal(written))
     assert "let it finish batch 0" in output
@@ -143,12 +111,12 @@ def test_without_committed_state_there_is_nothing_to_convert(written: Default) -
     assert "was begun: start the query with the log on" in refusal(written)
 
 
-def test_a_query_without_state_is_refused(written: Default) -> None:
+def test_a_query_without_state_is_refused(written: PlainCheckpoint) -> None:
     shutil.rmtree(written.root / "state")
     assert "has no state: the query has no stateful operator" in refusal(written)
 
 
-def test_entries_that_do_not_follow_each_other_are_refused(written: Default) -> None:
+def test_entries_that_do_not_follow_each_other_are_refused(written: PlainCheckpoint) -> None:
     written.offsets(4)
     assert "the newest batch in commits/ is 2, in offsets/ 4" in refusal(written)
     written.remove("offsets/4", "offsets/1")
@@ -170,24 +138,24 @@ def test_entries_that_do_not_follow_each_other_are_refused(written: Default) -> 
         ("commits/2", "no version", "commits/2 is damaged at offset 0: it does not begin with Spark's version line"),
     ],
 )
-def test_damaged_offsets_and_entries_are_refused(written: Default, name: str, content: str, words: str) -> None:
+def test_damaged_offsets_and_entries_are_refused(written: PlainCheckpoint, name: str, content: str, words: str) -> None:
     written.put(name, content)
     assert words in refusal(written)
 
 
-def test_operators_without_metadata_are_refused(written: Default) -> None:
+def test_operators_without_metadata_are_refused(written: PlainCheckpoint) -> None:
     written.put("state/1/0/1.delta", "")
     assert "state/1/_metadata/metadata is missing, or cannot be read: Spark writes it since 4.0" in refusal(written)
     written.put("state/1/_metadata/metadata", "v1\ncut")
     assert "cannot be read" in refusal(written)
 
 
-def test_a_store_name_that_leads_out_of_its_directory_is_refused(written: Default) -> None:
+def test_a_store_name_that_leads_out_of_its_directory_is_refused(written: PlainCheckpoint) -> None:
     written.operator(0, "symmetricHashJoin", "../../../elsewhere")
     assert "state/0/_metadata/metadata is damaged: it names a store that is no directory" in refusal(written)
 
 
-def test_partitions_that_are_missing_or_too_many_are_refused(written: Default) -> None:
+def test_partitions_that_are_missing_or_too_many_are_refused(written: PlainCheckpoint) -> None:
     assert [one.partitions for one in stores(written)] == [2]
     (written.root / "state/0/1/3.delta").unlink()
     (written.root / "state/0/1").rmdir()
@@ -197,12 +165,12 @@ def test_partitions_that_are_missing_or_too_many_are_refused(written: Default) -
     assert "state/0/2 should not be there" in refusal(written)
 
 
-def stores(written: Default) -> list[NamedStores]:
+def stores(written: PlainCheckpoint) -> list[NamedStores]:
     with spark_dstl.open(str(written.root)) as checkpoint:
         return checkpoint.plan_conversion(str(written.root.parent / "target")).stores
 
 
-def test_an_uncommitted_batch_whose_tasks_have_ended_is_refused(written: Default) -> None:
+def test_an_uncommitted_batch_whose_tasks_have_ended_is_refused(written: PlainCheckpoint) -> None:
     written.offsets(3)
     written.put("state/0/0/4.delta", "")
     assert [one.operator for one in stores(written)] == [0]
@@ -213,14 +181,14 @@ def test_an_uncommitted_batch_whose_tasks_have_ended_is_refused(written: Default
     assert [one.operator for one in stores(written)] == [0]
 
 
-def test_a_query_that_seems_to_run_is_refused(written: Default, tmp_path: Path) -> None:
+def test_a_query_that_seems_to_run_is_refused(written: PlainCheckpoint, tmp_path: Path) -> None:
     result = dstl("convert", written.root, tmp_path / "target")
     assert result.exit_code == 4
     assert "a query seems to run" in result.output
     assert not (tmp_path / "target").exists()
 
 
-def test_objects_at_the_target_are_never_overwritten(written: Default, tmp_path: Path) -> None:
+def test_objects_at_the_target_are_never_overwritten(written: PlainCheckpoint, tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.mkdir()
     (target / "theirs").write_text("theirs")
@@ -235,7 +203,7 @@ def test_objects_at_the_target_are_never_overwritten(written: Default, tmp_path:
     assert "is of another conversion, or of this query at another batch than now: 2" in refusal(written, target)
 
 
-def test_a_target_that_a_query_has_continued_is_refused(written: Default, tmp_path: Path) -> None:
+def test_a_target_that_a_query_has_continued_is_refused(written: PlainCheckpoint, tmp_path: Path) -> None:
     target = tmp_path / "target"
     with spark_dstl.open(str(written.root)) as checkpoint:
         note = note_of(checkpoint, found(written))
@@ -247,13 +215,13 @@ def test_a_target_that_a_query_has_continued_is_refused(written: Default, tmp_pa
     )
 
 
-def test_source_and_target_must_be_apart(written: Default) -> None:
+def test_source_and_target_must_be_apart(written: PlainCheckpoint) -> None:
     assert "are not apart" in refusal(written, written.root / "inside")
     assert "are not apart" in refusal(written, written.root.parent)
     assert "are not apart" in refusal(written, written.root)
 
 
-def test_a_target_that_cannot_be_written_is_named(written: Default, tmp_path: Path) -> None:
+def test_a_target_that_cannot_be_written_is_named(written: PlainCheckpoint, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a file")
     aged(written.root)
     result = dstl("convert", written.root, tmp_path / "file" / "target")
@@ -262,7 +230,7 @@ def test_a_target_that_cannot_be_written_is_named(written: Default, tmp_path: Pa
 
 
 def test_a_checkpoint_that_changes_during_the_conversion_gets_no_metadata(
-    written: Default, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    written: PlainCheckpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Running:
         """A conversion during which the query begins a batch."""
@@ -283,7 +251,7 @@ def test_a_checkpoint_that_changes_during_the_conversion_gets_no_metadata(
 
 @pytest.mark.parametrize("options", [["--dry-run"], ["--stopped"]])
 def test_a_spark_that_cannot_write_states_is_refused(
-    written: Default, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+    written: PlainCheckpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
 ) -> None:
     jars = tmp_path / "spark" / "jars"
     jars.mkdir(parents=True)
@@ -296,7 +264,7 @@ def test_a_spark_that_cannot_write_states_is_refused(
     assert not (tmp_path / "target").exists()
 
 
-def test_errors_can_be_caught_by_name(written: Default) -> None:
-    written.offsets(2, STOCKS)
+def test_errors_can_be_caught_by_name(written: PlainCheckpoint) -> None:
+    written.offsets(2, **{PROVIDER: STOCKS})
     with spark_dstl.open(str(written.root)) as checkpoint, pytest.raises(CannotConvert):
         checkpoint.plan_conversion(str(written.root.parent / "target"))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from plain_checkpoint import PlainCheckpoint
 from written_checkpoint import aged
 
 import spark_dstl
@@ -18,50 +19,24 @@ from spark_dstl.checkpoint.sparkfiles import HDFS_BACKED, OURS, PARTITIONS, PROV
 from spark_dstl.commands import main
 
 
-class Plain:
-    """A checkpoint of RocksDB's provider with batches 0 to 2 in two partitions, without the content of its state."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.put("metadata", json.dumps({"id": "aaaaaaaa-0000-4000-8000-000000000001"}))
-        for batch in range(3):
-            self.offsets(batch)
-            self.put(f"commits/{batch}", 'v1\n{"nextBatchWatermarkMs":7}')
-        self.operator(0, "stateStoreSave")
-        aged(root)
-
-    def put(self, name: str, content: str) -> None:
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
-
-    def offsets(self, batch: int, provider: str = STOCKS) -> None:
-        line = json.dumps({"batchWatermarkMs": 0, "conf": {PROVIDER: provider, PARTITIONS: "2"}})
-        self.put(f"offsets/{batch}", f'v1\n{line}\n{{"logOffset":{batch}}}')
-
-    def operator(self, number: int, name: str, key: str = '{"name":"key"}') -> None:
-        stores = [{"storeName": "default", "numColsPrefixKey": 0, "numPartitions": 2}]
-        line = json.dumps({"operatorInfo": {"operatorId": number, "operatorName": name}, "stateStoreInfo": stores})
-        self.put(f"state/{number}/_metadata/metadata", f"v1\n{line}")
-        self.put(f"state/{number}/0/_metadata/schema", f'{{"fields":[{key}]}}{{"fields":[]}}')
-
-
 @pytest.fixture
-def plain(tmp_path: Path) -> Plain:
-    return Plain(tmp_path / "query")
+def plain(tmp_path: Path) -> PlainCheckpoint:
+    checkpoint = PlainCheckpoint(tmp_path / "query", STOCKS)
+    aged(checkpoint.root)
+    return checkpoint
 
 
-def planned(plain: Plain, partitions: int = 3) -> Result:
+def planned(plain: PlainCheckpoint, partitions: int = 3) -> Result:
     return CliRunner().invoke(main, ["repartition", str(plain.root), "--partitions", str(partitions)])
 
 
-def refusal(plain: Plain, partitions: int = 3) -> str:
+def refusal(plain: PlainCheckpoint, partitions: int = 3) -> str:
     with spark_dstl.open(str(plain.root)) as checkpoint, pytest.raises(CannotRepartition) as refused:
         checkpoint.repartition(partitions)
     return str(refused.value)
 
 
-def test_without_apply_it_says_what_it_would_do(plain: Plain) -> None:
+def test_without_apply_it_says_what_it_would_do(plain: PlainCheckpoint) -> None:
     before = sorted(plain.root.rglob("*"))
     told = planned(plain)
     assert told.exit_code == 0, told.output
@@ -73,25 +48,25 @@ def test_without_apply_it_says_what_it_would_do(plain: Plain) -> None:
     assert (done.batch, done.before, done.partitions, done.is_applied) == (2, 2, 3, False)
 
 
-def test_an_operator_in_one_partition_stays_there(plain: Plain) -> None:
+def test_an_operator_in_one_partition_stays_there(plain: PlainCheckpoint) -> None:
     plain.operator(1, "globalLimit")
     with spark_dstl.open(str(plain.root)) as checkpoint:
         assert [one.partitions for one in checkpoint.repartition(3).stores] == [3, 1]
 
 
-def test_the_same_number_and_impossible_numbers_are_refused(plain: Plain) -> None:
+def test_the_same_number_and_impossible_numbers_are_refused(plain: PlainCheckpoint) -> None:
     assert "has 2 partitions already" in refusal(plain, 2)
     assert "0 is no number of partitions: give one from 1 to 100000" in refusal(plain, 0)
     assert "100001 is no number" in refusal(plain, 100_001)
 
 
 @pytest.mark.parametrize("partitions", [1, 100_000])
-def test_the_least_and_the_greatest_number_are_possible(plain: Plain, partitions: int) -> None:
+def test_the_least_and_the_greatest_number_are_possible(plain: PlainCheckpoint, partitions: int) -> None:
     with spark_dstl.open(str(plain.root)) as checkpoint:
         assert checkpoint.repartition(partitions).partitions == partitions
 
 
-def test_a_begun_batch_and_a_missing_one_are_refused(plain: Plain) -> None:
+def test_a_begun_batch_and_a_missing_one_are_refused(plain: PlainCheckpoint) -> None:
     plain.offsets(3)
     assert "has begun batch 3, and committed batch 2: start the query with its present number" in refusal(plain)
     for batch in range(3):
@@ -99,17 +74,17 @@ def test_a_begun_batch_and_a_missing_one_are_refused(plain: Plain) -> None:
     assert "no batch of" in refusal(plain)
 
 
-def test_other_providers_and_operators_are_refused(plain: Plain) -> None:
+def test_other_providers_and_operators_are_refused(plain: PlainCheckpoint) -> None:
     plain.operator(1, "another")
     assert "operator 1 of" in refusal(plain)
     plain.operator(1, "dedupe")
     plain.put("state/2/0/1.zip", "")
     assert "state/2/_metadata/metadata is missing" in refusal(plain)
-    plain.offsets(2, HDFS_BACKED)
+    plain.offsets(2, **{PROVIDER: HDFS_BACKED})
     assert "Convert the checkpoint first: dstl convert" in refusal(plain)
 
 
-def test_damaged_metadata_of_an_operator_is_found_before_anything_is_written(plain: Plain) -> None:
+def test_damaged_metadata_of_an_operator_is_found_before_anything_is_written(plain: PlainCheckpoint) -> None:
     described = (plain.root / "state/0/_metadata/metadata").read_text()
     for batch in (0, 2):
         plain.put(f"state/0/_metadata/v2/{batch}", described.replace("v1", "v2"))
@@ -119,18 +94,18 @@ def test_damaged_metadata_of_an_operator_is_found_before_anything_is_written(pla
         assert "state/0/_metadata/v2/2 is missing or damaged: restore it" in refusal(plain)
 
 
-def test_state_in_one_partition_is_refused(plain: Plain) -> None:
+def test_state_in_one_partition_is_refused(plain: PlainCheckpoint) -> None:
     plain.operator(0, "stateStoreSave", key="")
     assert "an aggregation without keys, or a limit" in refusal(plain)
 
 
-def test_a_query_that_seems_to_run_is_refused(plain: Plain) -> None:
+def test_a_query_that_seems_to_run_is_refused(plain: PlainCheckpoint) -> None:
     plain.offsets(2)
     told = CliRunner().invoke(main, ["repartition", str(plain.root), "--partitions", "3", "--apply"])
     assert told.exit_code == 4, told.output
 
 
-def test_the_way_back_is_a_command_with_the_checkpoint(plain: Plain, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_way_back_is_a_command_with_the_checkpoint(plain: PlainCheckpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     def done(self: spark_dstl.Checkpoint, *_: object) -> Repartition:
         return Repartition(self.path, 2, 2, 3, 0, [], is_applied=True)
 
@@ -138,7 +113,7 @@ def test_the_way_back_is_a_command_with_the_checkpoint(plain: Plain, monkeypatch
     assert planned(plain).output.endswith(f"Start the query. dstl rollback {plain.root} --to 2 goes back.\n")
 
 
-def test_a_lock_is_no_begun_batch_and_not_readable_by_spark(plain: Plain) -> None:
+def test_a_lock_is_no_begun_batch_and_not_readable_by_spark(plain: PlainCheckpoint) -> None:
     lock = lock_of(str(plain.root), 2)
     assert is_lock(lock)
     assert not is_lock(b"v1\n{}")
@@ -148,7 +123,7 @@ def test_a_lock_is_no_begun_batch_and_not_readable_by_spark(plain: Plain) -> Non
     assert planned(plain).exit_code == 0
 
 
-def test_the_commit_entry_carries_the_offsets(plain: Plain) -> None:
+def test_the_commit_entry_carries_the_offsets(plain: PlainCheckpoint) -> None:
     before = Offsets(
         2, "v1", {"batchWatermarkMs": 5, "conf": {PROVIDER: OURS, PARTITIONS: "2"}}, b'{"path":"\xc3\xa4"}'
     )
