@@ -178,65 +178,51 @@ def write(name: str, text: str, root: Path) -> None:
     (root / name).write_text(f"v1\n{text}")
 
 
+METADATA = "state/0/_metadata/metadata"
+NOT_SPARKS = {
+    METADATA: {
+        "no JSON": "{x",
+        "a number that is too large": metadata(2**63),
+        "an endless number": metadata(0, "Infinity"),
+        "a number in place of schemas": metadata(0, 2, "3"),
+        "a list in place of a store": metadata(0, 2).replace("[{", "[[{").replace("}]", "}]]"),
+        "a text in place of stores": metadata(0).partition("[{")[0] + '""}',
+        "a text in place of schemas": metadata(0, 2, '"x"'),
+        "the number of another operator": metadata(3),
+        "no store": metadata(0).partition("[{")[0] + "[]}",
+        "a list in place of a store's name": metadata(0).replace('"default"', '["default"]'),
+        "a number in place of the operator's name": metadata(0).replace('"stateStoreSave"', "7"),
+        "a text in place of columns": metadata(0).replace('"numP', '"numColsPrefixKey":"x","numP'),
+    },
+    "sources/0/0": {
+        "no JSON": "{x",
+        "a number as its path": '{"path":0,"timestamp":0,"batchId":0}',
+        "a path without a scheme": '{"path":"/in","timestamp":0,"batchId":0}',
+        "no time": '{"path":"file:///in","batchId":0}',
+        "an endless time": '{"path":"file:///in","timestamp":Infinity,"batchId":0}',
+        "a truth value as its batch": '{"path":"file:///in","timestamp":0,"batchId":true}',
+        "another batch": '{"path":"file:///in","timestamp":0,"batchId":1}',
+        "a time that is too large": f'{{"path":"file:///in","timestamp":{2**63},"batchId":0}}',
+    },
+}
 SOURCES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "a missing file of a source": (lambda root: (root / "sources/0/0").unlink(), "sources/0/0", "it is missing"),
     "a missing directory": (lambda root: shutil.rmtree(root / "sources"), "sources/0/0", "it is missing"),
     "an empty one": (lambda root: (root / "sources/0/0").write_bytes(b""), "sources/0/0", "it is empty"),
     "no version": (lambda root: (root / "sources/0/0").write_text("x\n{}"), "sources/0/0", "not what Spark writes"),
-    "no JSON": (lambda root: (root / "sources/0/0").write_text("v1\n{x"), "sources/0/0", "not what Spark writes"),
-    "an operator's metadata": (
-        lambda root: (root / "state/0/_metadata/metadata").write_text("v1\n{x"),
-        "state/0/_metadata/metadata",
-        "not what Spark writes",
-    ),
-    "an operator's metadata without a version": (
-        lambda root: (root / "state/0/_metadata/metadata").write_text("{}"),
-        "state/0/_metadata/metadata",
-        "not what Spark writes",
-    ),
-    **{
-        f"an operator's metadata with {what}": (
-            partial(write, "state/0/_metadata/metadata", text),
-            "state/0/_metadata/metadata",
-            "not what Spark writes",
-        )
-        for what, text in {
-            "a number that is too large": metadata(2**63),
-            "an endless number": metadata(0, "Infinity"),
-            "a number in place of schemas": metadata(0, 2, "3"),
-            "a list in place of a store": metadata(0, 2).replace('[{', '[[{').replace('}]', '}]]'),
-            "a text in place of stores": metadata(0).partition("[{")[0] + '""}',
-            "a text in place of schemas": metadata(0, 2, '"x"'),
-            "the number of another operator": metadata(3),
-            "no store": metadata(0).partition("[{")[0] + "[]}",
-            "a list in place of a store's name": metadata(0).replace('"default"', '["default"]'),
-            "a number in place of the operator's name": metadata(0).replace('"stateStoreSave"', "7"),
-            "a text in place of columns": metadata(0).replace('"numP', '"numColsPrefixKey":"x","numP'),
-        }.items()
-    },
-    **{
-        f"a file of a source with {what}": (
-            partial(write, "sources/0/0", text),
-            "sources/0/0",
-            "not what Spark writes",
-        )
-        for what, text in {
-            "a number as its path": '{"path":0,"timestamp":0,"batchId":0}',
-            "a path without a scheme": '{"path":"/in","timestamp":0,"batchId":0}',
-            "no time": '{"path":"file:///in","batchId":0}',
-            "an endless time": '{"path":"file:///in","timestamp":Infinity,"batchId":0}',
-            "a truth value as its batch": '{"path":"file:///in","timestamp":0,"batchId":true}',
-            "another batch": '{"path":"file:///in","timestamp":0,"batchId":1}',
-            "a time that is too large": f'{{"path":"file:///in","timestamp":{2**63},"batchId":0}}',
-        }.items()
-    },
+    "no version in metadata": (lambda root: (root / METADATA).write_text("{}"), METADATA, "not what Spark writes"),
     "a schema": (lambda root: flip(root / "state/0/0/_metadata/schema", 11), "state/0/0/_metadata/schema", "not what"),
     "a cut schema": (
         lambda root: (root / "state/0/0/_metadata/schema").write_bytes(b"\0\2v2\0\0\0\1"),
         "state/0/0/_metadata/schema",
         "not what",
     ),
-}  # fmt: skip
+    **{
+        f"{name} with {what}": (partial(write, name, text), name, "not what Spark writes")
+        for name, texts in NOT_SPARKS.items()
+        for what, text in texts.items()
+    },
+}
 
 
 @pytest.mark.parametrize(("damage", "name", "what"), SOURCES.values(), ids=SOURCES)
