@@ -9,7 +9,6 @@ _BYTES = {"": 1, "b": 1} | {
     unit + suffix: 1024**power for power, unit in enumerate("kmgt", start=1) for suffix in ("", "b")
 }
 _NUMBER_AND_UNIT = re.compile(r"([0-9]{1,18})\s*([a-z]*)", re.ASCII)
-_LARGEST = 2**63 - 1
 
 
 def milliseconds(text: str) -> int | None:
@@ -30,7 +29,4 @@ def duration(value: timedelta) -> str | None:
 
 def _scaled(text: str, units: dict[str, int]) -> int | None:
     match = _NUMBER_AND_UNIT.fullmatch(text.strip().lower())
-    if match is None or match[2] not in units:
-        return None
-    number = int(match[1]) * units[match[2]]
-    return number if number <= _LARGEST else None
+    return None if match is None or match[2] not in units else int(match[1]) * units[match[2]]
