@@ -19,9 +19,6 @@ class ConfigurationSuite extends QuerySuite {
     error
   }
 
-  private def run(conf: (String, String)*): Unit =
-    run(conf.toMap, directory.resolve(s"checkpoint${System.nanoTime()}").toString, 1 to 10)
-
   private def run(conf: Map[String, String], at: String, data: Seq[Int]): Unit = {
     configure(conf.toSeq: _*)
     val input = numbers()
@@ -34,15 +31,6 @@ class ConfigurationSuite extends QuerySuite {
     assert(error.contains("[DSTL_UNKNOWN_OPTION]") && error.contains(option("upload.maxInFlight")), error)
   }
 
-  test("a base path that belongs to another query is refused, naming that query") {
-    val base = directory.resolve("log").toString
-    run(option("basePath") -> base)
-    val owner = new String(Files.readAllBytes(directory.resolve("log/owner.json")))
-    val error = failureWith(option("basePath") -> base)
-    assert(error.contains("[DSTL_FOREIGN_BASE_PATH]"), error)
-    assert(error.contains(""""query":"(.*?)"""".r.findFirstMatchIn(owner).get.group(1)), error)
-  }
-
   test("a base path that another query was only started with by mistake can be cleared as the error says") {
     val base = directory.resolve("log").toString
     val mistaken = directory.resolve("mistaken").toString
@@ -50,7 +38,9 @@ class ConfigurationSuite extends QuerySuite {
     run(Map.empty[String, String], mistaken, 1 to 10)
     run(Map(option("basePath") -> base), mistaken, Nil)
     assert(files(directory.resolve("log")) == Seq("owner.json"))
+    val owner = new String(Files.readAllBytes(directory.resolve("log/owner.json")))
     val error = failureWith(option("basePath") -> base)
+    assert(error.contains(""""query":"(.*?)"""".r.findFirstMatchIn(owner).get.group(1)), error)
     assert(error.contains("[DSTL_FOREIGN_BASE_PATH]") && error.contains("started with it by mistake"), error)
     val mark = "remove (\\S+owner\\.json)".r.findFirstMatchIn(error).get.group(1)
     Files.delete(Paths.get(new URI(mark).getPath))
