@@ -38,11 +38,6 @@ from spark_facts import HAS_CONNECT_SERVER, READABLE_FORMATS
 # Settings that a reader of states does not find in the checkpoint.
 IN_NO_CHECKPOINT = {FORMAT_VERSION, *dstl(basePath="")}
 
-# See docs/log-file-format.md.
-HEADER_MAGIC = b"DSTLLOG\n"
-HEADER_LENGTH = 24
-TRAILER_LENGTH = 68
-
 HERE = Path(__file__).resolve().parent
 
 
@@ -383,13 +378,3 @@ def free_port() -> int:
         taken.bind(("127.0.0.1", 0))
         port: int = taken.getsockname()[1]
         return port
-
-
-def damage(entry: Path, place: str) -> None:
-    """Change a byte of the index, which ends at the trailer of fixed size, or of the segments before it."""
-    content = bytearray(entry.read_bytes())
-    at = len(content) - TRAILER_LENGTH - 2 if place == "index" else content.index(HEADER_MAGIC) + HEADER_LENGTH + 5
-    content[at] ^= 0xFF
-    entry.write_bytes(bytes(content))
-    # Hadoop's local file system would find the damage first.
-    entry.with_name(f".{entry.name}.crc").unlink(missing_ok=True)

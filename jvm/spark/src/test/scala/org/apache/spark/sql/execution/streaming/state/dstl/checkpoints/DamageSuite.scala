@@ -140,8 +140,8 @@ class DamageSuite extends QuerySuite with Patience {
       assert(RollBack.findFirstMatchIn(error).map(_.group(2).toInt) == to, error)
     }
 
-  fails("a commit entry that was cut off", Some(1))(cut(entry(2), 100))(damaged, "commits/2")
-  fails("a newest commit entry that was cut off", Some(2))(cut(entry(3), 100))(damaged, "commits/3")
+  fails("a commit entry that was cut off", Some(1))(cut(entry(2), 100))(damaged, "commits/2 is damaged at offset")
+  fails("a newest commit entry that was cut off", Some(2))(cut(entry(3), 100))(damaged, "commits/3", "Restore the")
   fails("a commit entry cut to Spark's lines", Some(0))(cutToTwoLines(entry(1)))(damaged, "commits/1")
   fails("a newest commit entry cut to Spark's lines", Some(2))(cutToTwoLines(entry(3)))(damaged, "commits/3")
   fails("an emptied commit entry", Some(0))(empty(entry(1)))(damaged, "commits/1")
