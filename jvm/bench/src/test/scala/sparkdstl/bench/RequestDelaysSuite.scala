@@ -6,10 +6,7 @@ import org.scalatest.funsuite.AnyFunSuite
 class RequestDelaysSuite extends AnyFunSuite {
   private val delays = RequestDelays(40, 250, 0.002, 3000, 1000000, seed = 7)
 
-  private def sorted(
-      delays: RequestDelays,
-      bytes: Long = 0
-  ): IndexedSeq[Long] = (0L until 100000L).map(delays.of(_, bytes)).sorted
+  private def sorted(delays: RequestDelays): IndexedSeq[Long] = (0L until 100000L).map(delays.of(_, 0)).sorted
 
   test("half of the requests take less than the median, and one in a hundred more than the 99th percentile") {
     val times = sorted(delays.copy(tailRatio = 0))

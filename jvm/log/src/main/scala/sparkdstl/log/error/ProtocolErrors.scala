@@ -10,8 +10,7 @@ import org.apache.hadoop.fs.Path
  * Another driver runs the query. It is not a `FileAlreadyExistsException`, because Spark's metadata log replaces the message of
  * those.
  */
-final class FencedException(message: String, cause: Throwable = null)
-    extends DstlException(FencedException.Condition, Map.empty, message, cause)
+final class FencedException(message: String) extends DstlException(FencedException.Condition, Map.empty, message)
 
 object FencedException {
   val Condition = "DSTL_FENCED"
@@ -28,11 +27,9 @@ object ProtocolErrors {
     "Two queries must not share a checkpoint: stop one of them. Nothing of this driver's batch counts."
 
   /** @param other run and host of the other driver, if they are known */
-  def fenced(entry: Path, other: Option[(UUID, String)], cause: Throwable = null): FencedException =
-    new FencedException(
-      s"Batch ${entry.getName} of $entry was committed by another driver${named(other, "run")}. $StopOne",
-      cause
-    )
+  def fenced(entry: Path, other: Option[(UUID, String)]): FencedException = new FencedException(
+    s"Batch ${entry.getName} of $entry was committed by another driver${named(other, "run")}. $StopOne"
+  )
 
   def begunByOther(offsets: Path, other: Option[(UUID, String)]): FencedException =
     new FencedException(
