@@ -224,13 +224,20 @@ def test_the_error_for_a_missing_package_has_the_command_to_install_it() -> None
         dependencies.needed("no_such_thing.part", "Reading")
 
 
+@pytest.mark.parametrize(
+    ("name", "code", "why"),
+    [
+        ("needs_others", "import what_it_needs", "No module named 'what_it_needs'"),
+        ("needs_newer", "from needs_newer import what_it_lacks", "cannot import name 'what_it_lacks'"),
+    ],
+)
 def test_a_package_that_cannot_be_imported_is_not_called_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: str, why: str
 ) -> None:
-    (tmp_path / "broken_thing.py").write_text("import what_it_needs", encoding="utf-8")
+    (tmp_path / f"{name}.py").write_text(code, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(DstlError, match="broken_thing, which cannot be imported: No module named 'what_it_needs'"):
-        dependencies.needed("broken_thing", "Reading")
+    with pytest.raises(DstlError, match=f"{name}, which cannot be imported: {why}"):
+        dependencies.needed(name, "Reading")
 
 
 def test_several_items_are_worked_on_at_once() -> None:
