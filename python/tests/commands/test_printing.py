@@ -4,6 +4,7 @@
 import csv
 import io
 import json
+from collections.abc import Iterator
 from datetime import datetime, timezone
 
 import pyarrow as pa
@@ -82,3 +83,15 @@ def test_a_table_cuts_long_cells_and_says_which_format_has_them(capsys: pytest.C
     assert printed.err == "Cells are cut to 200 characters: --format jsonl has the whole values.\n"
     print_rows("jsonl", pa.table({"key": ["b" * 201]}))
     assert capsys.readouterr() == (json.dumps({"key": "b" * 201}) + "\n", "")
+
+
+def test_the_note_on_long_cells_does_not_wait_for_the_end_of_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    long = pa.record_batch({"key": ["a" * 201]})
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield long
+        assert "Cells are cut" in capsys.readouterr().err
+        yield long
+
+    print_rows("table", pa.RecordBatchReader.from_batches(long.schema, batches()))
+    assert capsys.readouterr().err == ""

@@ -168,6 +168,8 @@ def _write_table(batches: Rows, columns: Sequence[str], out: TextIO) -> None:
         for row, column in product(cells, columns):
             if len(row[column]) > _WIDEST:
                 row[column] = f"{row[column][: _WIDEST - 1]}…"
+                if not is_cut:
+                    click.echo(f"Cells are cut to {_WIDEST} characters: --format jsonl has the whole values.", err=True)
                 is_cut = True
             widths[column] = max(widths[column], len(row[column]))
         numbers = {column for column in columns if rows and isinstance(rows[0][column], int)}
@@ -176,8 +178,6 @@ def _write_table(batches: Rows, columns: Sequence[str], out: TextIO) -> None:
         headed = True
     if not headed:
         click.echo(_line(titles, widths, set()), file=out)
-    if is_cut:
-        click.echo(f"Cells are cut to {_WIDEST} characters: --format jsonl has the whole values.", err=True)
 
 
 def _line(cells: Mapping[str, str], widths: Mapping[str, int], numbers: set[str]) -> str:
