@@ -191,7 +191,7 @@ private[dstl] final class CheckpointFiles(
 
   /** Run and host of the other driver whose claim of the checkpoint is the newest. */
   def otherClaimant(checkpoint: Checkpoint, own: UUID): Future[Option[(UUID, String)]] =
-    Claims.newestOther(QueryStorage(checkpoint.location, storage, storage, timeoutMillis), own)
+    Claims.newestOther(QueryStorage(resources.location(checkpoint), storage, storage, timeoutMillis), own)
 
   /** The path as storage knows it. */
   def qualified(file: Path): Path = fileSystem.makeQualified(file)

@@ -30,17 +30,7 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.util.{ThreadUtils, Utils}
 
 /** A checkpoint, with the settings of the query or the reader. */
-private[dstl] final case class Checkpoint(root: Path, configuration: Configuration, options: LogOptions) {
-
-  /** The places of its commit entries and its data files. */
-  lazy val location: QueryLocation = {
-    val configured = options.basePath.map { path =>
-      val base = new Path(path)
-      base.getFileSystem(configuration).makeQualified(base)
-    }
-    QueryLocation(root, configured.getOrElse(new Path(root, "dstl")), configured.map(_.toString))
-  }
-}
+private[dstl] final case class Checkpoint(root: Path, configuration: Configuration, options: LogOptions)
 
 /**
  * The resources that all queries of a process share: threads, memory budgets, caches, the clients of storage.
@@ -156,6 +146,12 @@ private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable 
   /** The path with the scheme and the authority of its file system. */
   def qualified(path: Path, configuration: Configuration): Path = fileSystem(path, configuration).makeQualified(path)
 
+  /** The places of the commit entries and the data files of a checkpoint. */
+  def location(of: Checkpoint): QueryLocation = {
+    val configured = of.options.basePath.map(path => qualified(new Path(path), of.configuration))
+    QueryLocation(of.root, configured.getOrElse(new Path(of.root, "dstl")), configured.map(_.toString))
+  }
+
   /**
    * Runs attempts at requests to the file system of `path`; their threads are bounded for each file system. A client that a
    * program has closed, which it shares with all others in this process, is replaced.
@@ -189,7 +185,8 @@ private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable 
 
   /** The storage of a checkpoint, with its own requests; `isStarting` is as in [[Requests]]. */
   def storage(checkpoint: Checkpoint, isStarting: () => Boolean = () => false): QueryStorage = {
-    import checkpoint.{configuration, location, options}
+    import checkpoint.{configuration, options}
+    val location = this.location(checkpoint)
     val logStore = if (options.inMemory) memory else store(location.base, configuration, options)
     QueryStorage(
       location,

@@ -84,6 +84,18 @@ class ProcessResourcesSuite extends AnyFunSuite {
     }
   }
 
+  test("a base path needs one client, however many checkpoints are opened with it") {
+    withResources { resources =>
+      val conf = configuration("fs.closable.impl.disable.cache" -> "true")
+      val log = options("basePath", new Path(at, "log").toString)
+      val made = Seq.fill(2) {
+        resources.storage(Checkpoint(at, conf, log)): Unit
+        ClosableFileSystem.made.get
+      }
+      assert(made.distinct.size == 1)
+    }
+  }
+
   test("what was read to rebuild stores is kept in Spark's local directory until the end") {
     def caches: Set[String] = new File(Utils.getLocalDir(new SparkConf)).list().filter(_.startsWith("dstl-")).toSet
     val before = caches
