@@ -59,8 +59,8 @@ class StoreFacts:
     """One store: its changelogs by version, in the log and as plain files, and its snapshots.
 
     `abandoned` are plain snapshots of an interrupted repartition: above the version up to which the log allows them,
-    and not above that of the newest batch, because a repartition may be writing those. Without them the store can be
-    rebuilt: on Spark 3.5 all snapshots are plain files, and the log does not tell.
+    and not above that of the newest batch, because a repartition may be writing those. A snapshot without which the
+    store cannot be rebuilt is none of them, whatever the log allows.
     """
 
     logged: dict[int, int] = field(default_factory=dict)
