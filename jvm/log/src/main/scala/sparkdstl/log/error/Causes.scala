@@ -26,7 +26,7 @@ object Causes {
       } catch { case error: Throwable => Some(error) }
     }.toVector
     errors.headOption.foreach { first =>
-      errors.tail.foreach(first.addSuppressed)
+      errors.tail.filterNot(_ eq first).foreach(first.addSuppressed)
       throw first
     }
   }

@@ -25,6 +25,8 @@ class CausesSuite extends AnyFunSuite {
     assert(closed == Vector(1, 2, 3, 4) && error.getMessage == "2")
     assert(error.getSuppressed.map(_.getMessage).toSeq == Seq("3", "4"))
     Causes.closingAll(Iterator(1))(close)
+    val shared = new IOException("shared")
+    assert(intercept[IOException](Causes.closingAll(Iterator(1, 2))(_ => throw shared)) eq shared)
   }
 
   test("all are closed after an interrupt") {
