@@ -131,14 +131,13 @@ private[store] final class Materialization(
   /** A fatal error ends this snapshot, and reaches the thread's handler: Spark's ends an executor without memory. */
   private def onThread(work: Work)(body: => Unit): Unit =
     try threads.execute { () =>
-        try
-          try body
-          catch { case NonFatal(error) => failed(work, error) }
+        try body
         catch {
-          case fatal: Throwable =>
+          case fatal: VirtualMachineError =>
             try logError(s"Snapshot of version ${work.snapshot.version} of $loggingId ended with a fatal error", fatal)
             finally lost(work)
             throw fatal
+          case error: Throwable => failed(work, error)
         }
       }
     catch {

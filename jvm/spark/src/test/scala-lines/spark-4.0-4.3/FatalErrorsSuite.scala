@@ -21,22 +21,33 @@ class FatalErrorsSuite extends AnyFunSuite with Patience {
     override def get(name: String): String = if (isFailing) throw error else super.get(name)
   }
 
-  for (error <- Seq(new OutOfMemoryError("injected"), new NoClassDefFoundError("injected")))
-    test(s"a store whose snapshot ended with a fatal error makes another, and Spark gets the error: $error") {
-      TemporaryDirectory.within { root =>
-        val resources = new ProcessResources(null)
-        val settings = new Failing(error)
-        val store = new LoggedStore(Checkpoint(new Path(root.toURI), settings, LogOptions.default), "0/0", null)
-        settings.isFailing = true
-        val snapshots =
-          new Materialization("store", LogOptions.default, resources, throw new AssertionError, _ => ())
-        try UncaughtErrors.during { uncaught =>
-            val snapshot = RocksDBSnapshot(root, 1, 0, 0, Map.empty, 0, "", Map.empty, None)
-            snapshots.begin(snapshot, store, snapshots.local)
-            eventually(assert(uncaught().contains(error)))
-            eventually(assert(!snapshots.isBusy && snapshots.isWantedAgain && !root.exists))
-          }
-        finally resources.close()
-      }
+  private def failing(error: Throwable)(check: (Materialization, ProcessResources, () => Seq[Throwable]) => Any): Any =
+    TemporaryDirectory.within { root =>
+      val resources = new ProcessResources(null)
+      val settings = new Failing(error)
+      val store = new LoggedStore(Checkpoint(new Path(root.toURI), settings, LogOptions.default), "0/0", null)
+      settings.isFailing = true
+      val snapshots = new Materialization("store", LogOptions.default, resources, throw new AssertionError, _ => ())
+      try UncaughtErrors.during { uncaught =>
+          snapshots.begin(RocksDBSnapshot(root, 1, 0, 0, Map.empty, 0, "", Map.empty, None), store, snapshots.local)
+          check(snapshots, resources, uncaught)
+        }
+      finally resources.close()
     }
+
+  test("a store whose snapshot ended without memory makes another, and Spark gets the error") {
+    val error = new OutOfMemoryError("injected")
+    failing(error) { (snapshots, _, uncaught) =>
+      eventually(assert(uncaught().contains(error)))
+      eventually(assert(!snapshots.isBusy && snapshots.isWantedAgain))
+    }
+  }
+
+  test("a snapshot for which a class is missing fails as with any other error") {
+    val error = new NoClassDefFoundError("injected")
+    failing(error) { (_, resources, uncaught) =>
+      eventually(assert(resources.materializations.failed.value == 1))
+      assert(!uncaught().contains(error))
+    }
+  }
 }

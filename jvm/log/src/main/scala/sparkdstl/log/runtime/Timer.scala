@@ -3,8 +3,6 @@ package sparkdstl.log.runtime
 
 import java.util.concurrent.{RejectedExecutionException, ScheduledThreadPoolExecutor, ThreadFactory, TimeUnit}
 
-import scala.util.control.NonFatal
-
 import org.slf4j.LoggerFactory
 
 /** A clock that also schedules actions. Passed in, so that tests drive time by hand. */
@@ -39,10 +37,10 @@ final class ScheduledTimer(threads: ThreadFactory) extends Timer with AutoClosea
     try action()
     catch {
       case _: RejectedExecutionException if executor.isShutdown =>
-      case NonFatal(error) => logger.error("A scheduled action failed", error)
-      case fatal: Throwable =>
+      case fatal: VirtualMachineError =>
         val thread = Thread.currentThread()
         thread.getUncaughtExceptionHandler.uncaughtException(thread, fatal)
+      case error: Throwable => logger.error("A scheduled action failed", error)
     }
 
   override def nowNanos: Long = System.nanoTime()

@@ -8,7 +8,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import sparkdstl.testing.UncaughtErrors
 
 class ScheduledTimerSuite extends AnyFunSuite {
-  test("a fatal error of an action reaches the handler of uncaught errors, and later actions run") {
+  test("an action without memory reaches the handler of uncaught errors, and later actions run") {
     val timer = new ScheduledTimer(Executors.defaultThreadFactory)
     val fatal = new OutOfMemoryError("injected")
     try UncaughtErrors.during { uncaught =>
