@@ -132,8 +132,8 @@ private[storage] final class WorkerThreads(initialThreads: Int, threads: Executo
       complete(outcome)
       startWaiting()
       // The handler of the process decides whether it can continue. Spark's ends an executor without memory.
-      outcome.failed.foreach {
-        case fatal: VirtualMachineError => throw fatal
+      outcome match {
+        case Failure(fatal: VirtualMachineError) => throw fatal
         case _ =>
       }
     }
