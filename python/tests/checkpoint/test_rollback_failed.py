@@ -5,7 +5,6 @@ import pytest
 from written_checkpoint import WrittenCheckpoint
 
 import spark_dstl
-from spark_dstl.checkpoint.changing.rollback import apply_rollback, plan_rollback
 from spark_dstl.errors import UnreadableStorage
 
 
@@ -13,7 +12,7 @@ def test_a_failed_deletion_says_what_was_deleted_and_that_it_can_be_repeated(
     written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with spark_dstl.open(str(written.root)) as checkpoint:
-        planned = plan_rollback(checkpoint, 1, lambda _: None)
+        planned = checkpoint.plan_rollback(1)
         assert planned.objects == ["commits/3", "offsets/3", "commits/2", "offsets/2"]
         delete = checkpoint.storage.delete
 
@@ -24,7 +23,6 @@ def test_a_failed_deletion_says_what_was_deleted_and_that_it_can_be_repeated(
 
         monkeypatch.setattr(checkpoint.storage, "delete", refused)
         with pytest.raises(UnreadableStorage, match=r"deleted[.] 2 of 4 objects are deleted, .* roll back again"):
-            apply_rollback(checkpoint, planned, stopped=True, wait=lambda _: None)
+            checkpoint.apply_rollback(planned, stopped=True)
         monkeypatch.setattr(checkpoint.storage, "delete", delete)
-        again = plan_rollback(checkpoint, 1, lambda _: None)
-        assert apply_rollback(checkpoint, again, stopped=True, wait=lambda _: None).deleted == 2
+        assert checkpoint.apply_rollback(checkpoint.plan_rollback(1), stopped=True).deleted == 2

@@ -165,7 +165,7 @@ class Checkpoint(CheckpointAccess):
 
         Runs `verify`, with `deep`, and raises `CannotRollBack` if the state of the batch cannot be rebuilt.
         """
-        return plan_rollback(self, to, deep=deep)
+        return plan_rollback(self, to, deep)
 
     def apply_rollback(self, planned: Rollback, stopped: bool = False) -> Rollback:
         """Delete the objects `planned` by `plan_rollback`, and return the plan with the number of deleted objects.

@@ -9,6 +9,7 @@ clock alone.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 
@@ -63,7 +64,9 @@ def refuse_if_seen(checkpoint: CheckpointAccess, known_to_be_stopped: bool) -> N
         )
 
 
-def refuse_if_running(checkpoint: CheckpointAccess, known_to_be_stopped: bool, wait: Callable[[float], None]) -> None:
+def refuse_if_running(
+    checkpoint: CheckpointAccess, known_to_be_stopped: bool, wait: Callable[[float], None] = time.sleep
+) -> None:
     """Raise `QuerySeemsToRun` if an object was written recently, or is written within the next seconds.
 
     With `known_to_be_stopped` only the second check applies. A run that was just stopped may still upload and delete:

@@ -47,11 +47,9 @@ class Rollback:
     """The number of deleted objects; 0 in a plan."""
 
 
-def plan_rollback(
-    checkpoint: CheckpointAccess, to: int, wait: Callable[[float], None] = time.sleep, deep: bool = False
-) -> Rollback:
+def plan_rollback(checkpoint: CheckpointAccess, to: int, deep: bool = False) -> Rollback:
     """Return what a rollback to a batch deletes; see `Checkpoint.plan_rollback`."""
-    found = verify(checkpoint, deep, wait, to)
+    found = verify(checkpoint, deep, batch=to)
     survey = checkpoint.survey()
     if survey.newest is None:
         raise CannotRollBack(f"{checkpoint.path} has no committed batch")

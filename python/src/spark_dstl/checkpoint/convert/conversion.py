@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spark_dstl.checkpoint.access import CheckpointAccess
@@ -55,13 +54,11 @@ def plan_conversion(checkpoint: CheckpointAccess, place: Place) -> Conversion:
     return Conversion(checkpoint.path, place.shown, point.batch, point.begun, stores)
 
 
-def convert(
-    checkpoint: CheckpointAccess, place: Place, stopped: bool = False, wait: Callable[[float], None] = time.sleep
-) -> Conversion:
+def convert(checkpoint: CheckpointAccess, place: Place, stopped: bool = False) -> Conversion:
     """Convert a checkpoint; see `Checkpoint.convert`."""
     refuse_old_spark(CannotConvert)
     target = Target(place, checkpoint, CannotConvert)
-    activity.refuse_if_running(checkpoint, stopped, wait)
+    activity.refuse_if_running(checkpoint, stopped)
     point, stores, (*others, metadata) = _planned(checkpoint, target)
     target.write(NOTE, [note_of(checkpoint, point)])
     # Spark starts no query on a checkpoint without offsets, so they are written after the state.

@@ -7,8 +7,7 @@ as plain files under Spark's names.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -50,12 +49,10 @@ class Exported:
     """The bytes of the written objects."""
 
 
-def export(
-    checkpoint: CheckpointAccess, place: Place, stopped: bool = False, wait: Callable[[float], None] = time.sleep
-) -> Exported:
+def export(checkpoint: CheckpointAccess, place: Place, stopped: bool = False) -> Exported:
     """Export a checkpoint; see `Checkpoint.export`."""
     target = Target(place, checkpoint, CannotExport)
-    activity.refuse_if_running(checkpoint, stopped, wait)
+    activity.refuse_if_running(checkpoint, stopped)
     # Every byte is copied, so every byte is read before. The query is stopped, and one look is enough.
     judged = look_once(checkpoint, deep=True)
     found, survey = judged.found, judged.look.survey

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -63,11 +62,10 @@ def repartition(
     partitions: int,
     reader: Callable[[], StateReader],
     stopped: bool = False,
-    wait: Callable[[float], None] = time.sleep,
 ) -> Repartition:
     """Write the state into another number of partitions; see `Checkpoint.repartition`."""
     plan, planned = _planned(checkpoint, partitions)
-    activity.refuse_if_running(checkpoint, stopped, wait)
+    activity.refuse_if_running(checkpoint, stopped)
     offsets = offsets_of(plan.offsets, partitions)
     stores = planned.stores
     if plan.unfinished is None:
