@@ -174,7 +174,7 @@ def test_snapshots_of_an_interrupted_repartition_are_leftovers_once_the_query_ha
 def test_plain_snapshots_that_batches_are_rebuilt_from_are_not_abandoned(
     tmp_path: Path, fence: int | None, listed: int
 ) -> None:
-    """On Spark 3.5 changes are in the log, snapshots are files, and the list in the log does not count these."""
+    """Changes are in the log, and snapshots are files, as on Spark 3.5: they stay, whatever the log says of them."""
     written = Repartitioned(tmp_path / "q")
     written.begin()
     for batch in range(8):

@@ -3,8 +3,8 @@
 
 from pathlib import Path
 
-from verified import verified
-from written_checkpoint import WrittenCheckpoint
+from verified import dstl, ten_batches, verified
+from written_checkpoint import SST, Written, WrittenCheckpoint
 
 
 def test_zips_of_snapshots_are_counted_once_whether_their_entry_is_read_or_not(tmp_path: Path) -> None:
@@ -20,3 +20,24 @@ def test_zips_of_snapshots_are_counted_once_whether_their_entry_is_read_or_not(t
     assert (deep.damages, deep.unread) == ([], {})
     assert found.unread == {"changelogs": 5 * 2 * 40, "snapshots": 3 * 60}
     assert found.counts.checked_bytes + sum(found.unread.values()) == deep.counts.checked_bytes
+
+
+def test_the_bytes_of_plain_files_without_a_checksum_stay_unread(tmp_path: Path) -> None:
+    checkpoint = WrittenCheckpoint(tmp_path / "q").begin()
+    checkpoint.plain_entry(0)
+    checkpoint.batch(1)
+    assert verified(checkpoint.root, deep=True).unread == {"without checksum": 80}
+    output = dstl("verify", str(checkpoint.root), "--deep").output
+    assert "Not read: 80 B of plain files, for which Spark keeps no checksum" in output
+    assert output.endswith("No damage found in what was read. The newest batch is 1.\n")
+
+
+def test_a_part_that_many_entries_name_is_read_and_counted_once(tmp_path: Path) -> None:
+    written = ten_batches(tmp_path / "q")
+    before = verified(written.root, deep=True).counts.checked_bytes
+    file = Written(0, 0, 9, b"shared" * 20, kind=SST, qualifier="000042-shared")
+    places = written.data_file([file])
+    for batch in (8, 9):
+        shared = Written(0, 0, batch + 1, places[file.name], kind=SST, qualifier="000042-shared")
+        written.entry(batch, [*written.changes(batch), shared])
+    assert verified(written.root, deep=True).counts.checked_bytes == before + 120

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from verified import HEADER, data, dstl, entry, flip, purge, ten_batches, verified
-from written_checkpoint import CHECKSUM, RUN, SST, Written, WrittenCheckpoint, aged
+from written_checkpoint import CHECKSUM, RUN, Written, WrittenCheckpoint, aged
 
 import spark_dstl
 from spark_dstl.checkpoint.storage import TooLarge
@@ -138,26 +138,6 @@ def test_what_was_not_read_is_counted_by_kind(written: WrittenCheckpoint) -> Non
     output = dstl("verify", str(written.root), "--deep").output
     assert "Not read" not in output
     assert output.endswith("Intact. The newest batch is 9.\n")
-
-
-def test_the_bytes_of_plain_files_without_a_checksum_stay_unread(tmp_path: Path) -> None:
-    checkpoint = WrittenCheckpoint(tmp_path / "q").begin()
-    checkpoint.plain_entry(0)
-    checkpoint.batch(1)
-    assert verified(checkpoint.root, deep=True).unread == {"without checksum": 80}
-    output = dstl("verify", str(checkpoint.root), "--deep").output
-    assert "Not read: 80 B of plain files, for which Spark keeps no checksum" in output
-    assert output.endswith("No damage found in what was read. The newest batch is 1.\n")
-
-
-def test_a_part_that_many_entries_name_is_read_and_counted_once(written: WrittenCheckpoint) -> None:
-    before = verified(written.root, deep=True).counts.checked_bytes
-    file = Written(0, 0, 9, b"shared" * 20, kind=SST, qualifier="000042-shared")
-    places = written.data_file([file])
-    for batch in (8, 9):
-        shared = Written(0, 0, batch + 1, places[file.name], kind=SST, qualifier="000042-shared")
-        written.entry(batch, [*written.changes(batch), shared])
-    assert verified(written.root, deep=True).counts.checked_bytes == before + 120
 
 
 def test_reading_shows_its_progress(written: WrittenCheckpoint) -> None:

@@ -21,7 +21,7 @@ class UnsharedClientsSuite extends QuerySuite {
     ClosableFileSystem.made.get - before
   }
 
-  test("a store has no client of its own, besides the one of Spark's file manager") {
+  test("a store adds no file-system client but that of Spark's file manager") {
     val few = clients(2)
     val many = clients(6)
     assert(many - few <= 4, s"$few of 2 stores, $many of 6")
