@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,10 +15,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 import query_driver
+import spark_dstl
+from driver_process import DEADLINE_SECONDS, POLL_SECONDS
 from harness import Query, Run, compare
 from scenarios import Aggregation
 from settings import STATE_STORE, dstl
 from shared_session import contender
+from spark_dstl.checkpoint.changing import activity
 
 # Commit entries and snapshots are deleted as soon as no retained batch needs them.
 RETAIN_LITTLE = {
@@ -84,6 +88,8 @@ class Clicks:
         cast(Any, self.spark.sparkContext._jvm).org.apache.spark.sql.execution.streaming.state.StateStore.stop()
         started = query_driver.start(session, self.query.spec())
         started.awaitTermination()
+        if self.provider in ("dstl", "stock"):
+            self._wait_until_over()
         return started
 
     def resume_until_deleted(self, entry: str, batches: int) -> None:
@@ -121,6 +127,14 @@ class Clicks:
         files = len(list((self.query.input / "events").iterdir()))
         differences = compare(scenario.after(files), self.query.result())
         assert not differences, "\n".join(differences)
+
+    def _wait_until_over(self) -> None:
+        """Wait for the run's end mark: until then a request that another has overtaken may create a file again."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        with spark_dstl.open(str(self.checkpoint)) as checkpoint:
+            while (sign := activity.signs(checkpoint)) is not None:
+                assert time.monotonic() < deadline, sign
+                time.sleep(POLL_SECONDS)
 
     def _session(self, confs: Mapping[str, str]) -> SparkSession:
         session = contender(self.spark, self.provider)

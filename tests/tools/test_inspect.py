@@ -57,12 +57,19 @@ def test_a_query_continues_after_an_interrupted_rollback(tmp_path: Path, spark: 
     clicks = Clicks.create(spark, tmp_path / "run", FILES, PLAIN_SNAPSHOTS, provider="stock")
     clicks.resume()
     root = clicks.checkpoint
-    with spark_dstl.open(str(root)) as checkpoint:
-        planned = checkpoint.plan_rollback(2).objects
-    assert any(name.endswith(".zip") for name in planned)
-    # It ends in the middle of batch 4: the commit entry is deleted, the offsets are not.
-    for name in planned[: planned.index("offsets/4")]:
-        (root / name).unlink()
+
+    def interrupt(what: str, done: int, _: int) -> None:
+        # In the middle of batch 4: the commit entry is deleted, the offsets are not.
+        if what == "Deleting" and done == planned.objects.index("offsets/4"):
+            raise KeyboardInterrupt
+
+    with spark_dstl.open(str(root), progress=interrupt) as checkpoint:
+        planned = checkpoint.plan_rollback(2)
+        assert any(name.endswith(".zip") for name in planned.objects)
+        with pytest.raises(KeyboardInterrupt):
+            checkpoint.apply_rollback(planned)
+    assert not (root / "commits/4").exists()
+    assert (root / "offsets/4").exists()
     clicks.resume()
     clicks.check()
     result = dstl("verify", root, "--deep")
