@@ -8,7 +8,7 @@ import sparkdstl.log.coordinator.view.Claim
 import sparkdstl.log.error.FencedException
 import sparkdstl.log.format.FormatSamples
 import sparkdstl.log.request.ScriptedStore.{Hang, LoseReply}
-import sparkdstl.log.storage.StorageOperation.{ListObjects, Read}
+import sparkdstl.log.storage.StorageOperation.{Delete, ListObjects, ListRecursively, Read}
 import sparkdstl.log.transport.ToDriver
 
 /** A paused run never commits after another run has replaced it, however long the pause is. */
@@ -28,6 +28,12 @@ class ClaimSuite extends AnyFunSuite {
       answer(run, ToDriver.Release(Vector("0/0" -> (batch + 1)))): Unit
       timer.advance(3600000)
     }
+
+    /** A user deletes all files. */
+    def deleteCheckpoint(): Unit =
+      result(store.memory.begin(Delete(
+        result(store.memory.begin(ListRecursively(location.root)).result).map(_.path)
+      )).result)
 
     def epochs: Seq[String] =
       result(store.memory.begin(ListObjects(location.epochs)).result).map(_.path.getName).sorted
@@ -120,6 +126,21 @@ class ClaimSuite extends AnyFunSuite {
       slow.release()
     }
     assert(!epochs.contains("2.ended"))
+  })
+
+  test("a run whose checkpoint was deleted or replaced since leaves no mark of its end")(new Fixture {
+    val deleted = begin()
+    commit(deleted, 0)
+    deleteCheckpoint()
+    result(deleted.close())
+    assert(epochs == Nil)
+    val replaced = begin()
+    deleteCheckpoint()
+    val running = begin(otherRun)
+    result(replaced.close())
+    assert(running.epoch == 1 && epochs == Seq("1"), "the mark would be that of the running query")
+    result(running.close())
+    assert(epochs == Seq("1", "1.ended"))
   })
 
   test("a run marks its claim as ended after its sweep of what earlier runs have left")(new Fixture {

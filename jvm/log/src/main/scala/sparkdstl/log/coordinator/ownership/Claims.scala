@@ -2,7 +2,7 @@
 package sparkdstl.log.coordinator.ownership
 
 import java.nio.charset.StandardCharsets.UTF_8
-import java.util.UUID
+import java.util.{Arrays, UUID}
 import java.util.concurrent.TimeUnit
 
 import scala.concurrent.{ExecutionContext, Future}
@@ -14,7 +14,7 @@ import sparkdstl.log.coordinator.view.{Claim, GuardedState, ListedClaims, Pin, R
 import sparkdstl.log.format.LogLayout
 import sparkdstl.log.read.EntryReader
 import sparkdstl.log.request.QueryStorage
-import sparkdstl.log.storage.StorageOperation.{ListObjects, ReadRange}
+import sparkdstl.log.storage.StorageOperation.{ListObjects, Read, ReadRange}
 
 /** The claims of a checkpoint, of which `kept` stay at most. A claim never changes: a run reads each once. Thread-safe. */
 private[coordinator] final class Claims(storage: QueryStorage, state: GuardedState, kept: Int) {
@@ -60,12 +60,20 @@ object Claims {
   private val EndMark = "ended\n".getBytes(UTF_8)
 
   /**
-   * Marks the run of `epoch` as ended, without writes under way. Always succeeds: without the mark the claim only stays
+   * Marks the run with this claim as ended, without writes under way. Always succeeds: without the mark the claim only stays
    * longer than necessary.
+   *
+   * If the claim is missing, or is another run's, there is no mark: the checkpoint was deleted, moved or replaced after the end
+   * of the query. A mark would create its directory again, or show a run as ended that claims the epoch there.
    */
-  private[coordinator] def end(storage: QueryStorage, epoch: Long): Future[Unit] =
-    storage.create(new Path(storage.location.epochs, LogLayout.endOfEpoch(epoch)), EndMark)
-      .transform(_ => Success(()))(storage.runtime.executor)
+  private[coordinator] def end(storage: QueryStorage, epoch: Long, claim: Claim): Future[Unit] = {
+    implicit val executor: ExecutionContext = storage.runtime.executor
+    val path = storage.location.epoch(epoch)
+    storage.read(path, Read(path, MaxLength)).flatMap { found =>
+      if (!found.exists(Arrays.equals(_, claim.bytes))) Future.unit
+      else storage.create(new Path(storage.location.epochs, LogLayout.endOfEpoch(epoch)), EndMark)
+    }.transform(_ => Success(()))
+  }
 
   /**
    * Run and host of the newest claim of another run than `own`, for the error of a fenced driver; None if they are unknown. Never

@@ -100,7 +100,7 @@ private[coordinator] final class EpochClaimer(storage: QueryStorage, entries: En
       exclusive <- trial
     } yield (commits, offsets, exclusive)
     // The error does not wait for the mark, because storage may not answer.
-    looked.failed.foreach(_ => Claims.end(storage, epoch))
+    looked.failed.foreach(_ => Claims.end(storage, epoch, claim))
     for {
       (commits, offsets, exclusive) <- looked
       now = LogLayout.batchesIn(commits).lastOption
@@ -109,7 +109,7 @@ private[coordinator] final class EpochClaimer(storage: QueryStorage, entries: En
       claimed <-
         if (now == last)
           Future.successful(ClaimedEpoch(LogView.start(epoch, sizes, newest), claim, newest, exclusive, listed))
-        else Claims.end(storage, epoch).flatMap { _ =>
+        else Claims.end(storage, epoch, claim).flatMap { _ =>
           if (triesLeft == 0) Future.failed(ProtocolErrors.fenced(location.entry(now.getOrElse(0L)), None))
           else claimAfter(commits, epoch, triesLeft - 1)
         }

@@ -6,12 +6,13 @@ import scala.concurrent.{ExecutionContext, Future, Promise}
 import org.slf4j.LoggerFactory
 
 import sparkdstl.log.coordinator.ownership.Claims
-import sparkdstl.log.coordinator.view.{GuardedState, RunPhase}
+import sparkdstl.log.coordinator.view.{Claim, GuardedState, RunPhase}
 import sparkdstl.log.request.QueryStorage
 
 /**
  * Deletes unneeded objects of the log: on request, after each commit, and at the end of the run.
  *
+ * @param claim of the run
  * @param quietMillis how long the end of the run waits until its writes are over
  */
 private[coordinator] final class Cleanup(
@@ -20,6 +21,7 @@ private[coordinator] final class Cleanup(
     deleter: Deleter,
     rounds: RetentionRounds,
     sweep: OrphanSweep,
+    claim: Claim,
     quietMillis: Long
 ) {
   private val logger = LoggerFactory.getLogger(classOf[Cleanup])
@@ -65,7 +67,7 @@ private[coordinator] final class Cleanup(
     val epoch = state.get.view.epoch
     val quiet = sweep.whenIdle.flatMap(_ => storage.whenQuiet).map(_ => true)
     storage.runtime.within(quietMillis, quiet)(false).flatMap {
-      case true => Claims.end(storage, epoch)
+      case true => Claims.end(storage, epoch, claim)
       case false =>
         logger.warn(
           s"The claim ${storage.location.epoch(epoch)} of the ended run is not marked as ended, because writes are under way after " +
