@@ -6,10 +6,10 @@ import org.scalatest.funsuite.AnyFunSuite
 import sparkdstl.testing.Completed
 import sparkdstl.log.coordinator.RunFixture
 import sparkdstl.log.error.{DamagedLogException, MissingLogObjectException}
-import sparkdstl.log.format.{Checksums, CommittedSegment, SegmentKind, SegmentPart}
+import sparkdstl.log.format.{Checksums, CommittedSegment, FormatSamples, SegmentKind, SegmentPart}
 import sparkdstl.log.request.ScriptedStore.Fail
 import sparkdstl.log.storage.Payload
-import sparkdstl.log.storage.StorageOperation.{Put, Replace}
+import sparkdstl.log.storage.StorageOperation.{Delete, Put, Replace}
 
 class SegmentReaderSuite extends AnyFunSuite {
   import Completed._
@@ -86,6 +86,17 @@ class SegmentReaderSuite extends AnyFunSuite {
     stored.store.script("readTail", Fail())
     assert(failure(same.isCommitted(0)).getMessage.contains("DSTL_READ_FAILED"))
     assert(result(same.isCommitted(0)))
+  })
+
+  test("whether a run's commit still exists is read from storage, although its entry was read before")(new Fixture {
+    val same = reader()
+    assert(!result(same.isStillCommitted(0)))
+    stored.writeEntry(0, otherRun, 1, None, committed(0))
+    assert(result(same.isCommitted(0)) && result(same.isStillCommitted(0)))
+    stored.store.memory.begin(Delete(Seq(stored.location.entry(0))))
+    assert(result(same.isCommitted(0)) && !result(same.isStillCommitted(0)))
+    stored.writeEntry(0, FormatSamples.someRun, 2, None, committed(0))
+    assert(!result(same.isStillCommitted(0)), "another run has committed the batch")
   })
 
   test("bytes that differ from what was written are never returned")(new Fixture {

@@ -60,6 +60,21 @@ private[dstl] final class LoggedStore(val checkpoint: Checkpoint, val directory:
   def snapshotKey(version: Long, id: Option[String]): Option[SegmentKey] =
     SegmentKey.parse(directory, s"$version${id.fold("")("_" + _)}${SegmentKind.Snapshot.suffix}")
 
+  /**
+   * Fails if the run has ended, and its commit of the snapshot's version is gone: the query was rolled back, or its checkpoint
+   * deleted. Spark's maintenance writes plain snapshots for some time after the end of a query, and a later run would load them
+   * as its own versions.
+   */
+  def refuseUndone(snapshot: SegmentKey): Unit = {
+    val from = run
+    val hasEnded = from.worker.exists(_.isCoordinated) && versions(from).isEmpty
+    if (hasEnded && !from.waiting.on(from.reader.isStillCommitted(snapshot.batch)))
+      throw new IllegalStateException(
+        s"${snapshot.relativePath} of ${checkpoint.root} is not written: the run ${from.id.run} has ended, and the entry of batch " +
+          s"${snapshot.batch} is not its own any more. The query was rolled back, or its checkpoint was deleted"
+      )
+  }
+
   def hasSegment(key: SegmentKey): Boolean = {
     val from = run
     from.waiting.on(from.reader.find(key)).nonEmpty

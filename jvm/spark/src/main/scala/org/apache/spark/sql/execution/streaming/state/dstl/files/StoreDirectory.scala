@@ -38,6 +38,8 @@ private[dstl] final class StoreDirectory(store: LoggedStore, files: CheckpointFi
         EndingStream.discarding()
       case _ =>
         Bypass.reasonFor(file.getName, configuration).foreach(why => store.run.worker.foreach(_.bypass(why)))
+        // A task's own run commits its snapshot.
+        if (CurrentBatch.get.isEmpty) plainSnapshotOf(file.getName).foreach(store.refuseUndone)
         super.create(file, overwrite)
     }
 
@@ -132,6 +134,10 @@ private[dstl] final class StoreDirectory(store: LoggedStore, files: CheckpointFi
 
   private def segmentOf(name: String): Option[SegmentKey] =
     SegmentKey.parse(store.directory, name).filter(key => mayBeInLog(key.kind))
+
+  /** A snapshot without a checkpoint id, which later runs take for that of their own version. */
+  private def plainSnapshotOf(name: String): Option[SegmentKey] =
+    SegmentKey.parse(store.directory, name).filter(key => key.kind == SegmentKind.Snapshot && key.checkpointId.isEmpty)
 
   /** Spark's own provider does not read snapshots through its file manager. */
   private def mayBeInLog(kind: SegmentKind): Boolean =

@@ -3,6 +3,8 @@ package org.apache.spark.sql.execution.streaming.state.dstl.checkpoints
 
 import java.nio.file.{Files, Path => LocalPath}
 
+import scala.util.Try
+
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.execution.streaming.state.dstl._
@@ -59,6 +61,27 @@ class RollbackSuite extends ComparisonSuite {
         operator.state.map(second.readState)
       )
       assert(outcome == second.readable(expected))
+    }
+
+  for (isUndone <- Seq(true, false))
+    test(
+      "the maintenance of a stopped query's stores writes snapshots of its commits, " +
+        (if (isUndone) "unless a rollback has deleted them" else "which stand")
+    ) {
+      val at = fresh("maintained")
+      val stores = StateStores.loaded
+      val first = new Playing(operator, below.and("spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1"), at)
+      first.play(Seq(batches.head, batches(2), batches(2)))
+      if (isUndone) delete(at, "commits/2", "offsets/2", "commits/1", "offsets/1")
+      StateStores.loaded.diff(stores).foreach(store => Try(StoreMaintenance.run(store)))
+      val snapshots = files(at).filter(_.matches("state/.*/[23]\\.zip"))
+      if (isUndone) {
+        val second = new Playing(operator, below, at)
+        second.add(batches.head)
+        second.play(batches.drop(1))
+        assert(Outcome((first.output - 1L - 2L) ++ second.output, operator.state.map(second.readState)) == expected)
+      }
+      assert(snapshots.nonEmpty != isUndone, snapshots)
     }
 
   test("commit entries are listed in ascending order on storage that lists in any order") {
