@@ -6,7 +6,8 @@ Spark starts from the newest entry of `offsets/`, and expects that its batch, or
 the last batch has begun and is not committed, as after a crash.
 
 Spark would use a plain snapshot without a checkpoint id in its name as the state of a batch that runs again. Such a
-snapshot is deleted before the commit entry of its batch: until then the state is rebuilt from an earlier one.
+snapshot is deleted before the commit entry of its batch: until then the state is rebuilt from an earlier one. Spark's
+maintenance may write one during the rollback: those are deleted last.
 
 Of a repartition `offsets/N` is deleted first: with it alone, Spark would run the batch with the new number of
 partitions on the state of the old number. Its snapshots are all that it is rebuilt from, so they are deleted last if
@@ -23,7 +24,7 @@ from dataclasses import dataclass, replace
 
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.changing import activity
-from spark_dstl.checkpoint.format.names import number
+from spark_dstl.checkpoint.format.names import SNAPSHOT, number, plain_file
 from spark_dstl.checkpoint.pins import pins_of
 from spark_dstl.checkpoint.sparkfiles import HDFS_BACKED
 from spark_dstl.checkpoint.survey import Survey, entries_of, numbered
@@ -106,6 +107,17 @@ def _deletions(checkpoint: CheckpointAccess, survey: Survey, to: int) -> Iterato
                 yield name
 
 
+def _snapshots_since(checkpoint: CheckpointAccess, to: int) -> Iterator[str]:
+    """Yield the plain snapshots of later versions that were written since the plan.
+
+    Executors write snapshots for some time after the end of a query, until the entries of the batches are deleted.
+    """
+    for stored in checkpoint.storage.objects("state", recursive=True):
+        plain = plain_file(stored.name.removeprefix("state/"))
+        if plain and plain.kind == SNAPSHOT and plain.id is None and plain.version > to + 1:
+            yield stored.name
+
+
 def apply_rollback(
     checkpoint: CheckpointAccess, rollback: Rollback, stopped: bool = False, wait: Callable[[float], None] = time.sleep
 ) -> Rollback:
@@ -128,6 +140,7 @@ def apply_rollback(
                 "checkpoint still starts; to delete the rest, roll back again"
             ) from error
         checkpoint.progress("Deleting", done, len(rollback.objects))
+    deleted += sum(checkpoint.storage.delete(name) for name in _snapshots_since(checkpoint, rollback.to))
     above = [batch for batch in entries_of(checkpoint.storage) if batch > rollback.to]
     if above:
         raise QuerySeemsToRun(
