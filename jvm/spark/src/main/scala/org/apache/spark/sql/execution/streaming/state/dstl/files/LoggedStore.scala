@@ -70,8 +70,8 @@ private[dstl] final class LoggedStore(val checkpoint: Checkpoint, val directory:
     val hasEnded = from.worker.exists(_.isCoordinated) && versions(from).isEmpty
     if (hasEnded && !from.waiting.on(from.reader.isStillCommitted(snapshot.batch)))
       throw new IllegalStateException(
-        s"${snapshot.relativePath} of ${checkpoint.root} is not written: the run ${from.id.run} has ended, and the entry of batch " +
-          s"${snapshot.batch} is not its own any more. The query was rolled back, or its checkpoint was deleted"
+        s"${snapshot.relativePath} of ${checkpoint.root} is not written: the run ${from.id.run} has ended, and the " +
+          s"entry of batch ${snapshot.batch} is not its own any more. The query was rolled back, or its checkpoint was deleted"
       )
   }
 
