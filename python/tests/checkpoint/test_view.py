@@ -6,8 +6,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from datetime import date, datetime, timezone
+from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
+from io import BytesIO
 from math import inf
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 
 from spark_dstl.checkpoint.following.changes import one_batch
 from spark_dstl.checkpoint.following.copy import LocalCopy, keys_in
+from spark_dstl.commands.console.printing import write_rows
 from spark_dstl.errors import InvalidKey, InvalidRequest, ResultTooLarge
 from spark_dstl.serving.metrics import Metrics
 from spark_dstl.serving.requests import MAX_BYTES, parse
@@ -25,6 +27,9 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=timezone.utc)
 TIME = pa.timestamp("us", "UTC")
 WINDOW = pa.schema([("window", pa.struct([("start", TIME), ("end", TIME)])), ("page", pa.string())])
 ONE = pa.schema([("page", pa.string())])
+PRICES = pa.map_(pa.string(), pa.decimal128(10, 2))
+POINTS = pa.schema([("page", pa.list_(pa.struct([("x", pa.int32()), ("y", pa.int32())])))])
+POINT = pa.schema([("page", POINTS.field("page").type.value_type), ("n", pa.int32())])
 
 
 @pytest.mark.parametrize(
@@ -44,6 +49,11 @@ ONE = pa.schema([("page", pa.string())])
         ("1.5", pa.schema([("n", pa.decimal128(10, 2))]), {"n": Decimal("1.50")}),
         ("2026-01-01", pa.schema([("day", pa.date32())]), {"day": date(2026, 1, 1)}),
         ("-Infinity", pa.schema([("n", pa.float64())]), {"n": -inf}),
+        (["2026-01-01T12:00:00Z", None], pa.schema([("at", pa.list_(TIME))]), {"at": [NOON, None]}),
+        ([[["a", "1.5"]]], pa.schema([("n", pa.list_(PRICES))]), {"n": [[("a", Decimal("1.50"))]]}),
+        ({"n": {"a": "1.5"}}, pa.schema([("n", PRICES)]), {"n": [("a", Decimal("1.50"))]}),
+        (((1, 2), 3), POINT, {"page": {"x": 1, "y": 2}, "n": 3}),
+        (([1, 2], 3), POINT, {"page": {"x": 1, "y": 2}, "n": 3}),
     ],
 )
 def test_a_key_is_a_dict_a_tuple_or_the_only_value(key: Any, columns: pa.Schema, row: dict[str, Any]) -> None:
@@ -63,11 +73,39 @@ def test_a_key_is_a_dict_a_tuple_or_the_only_value(key: Any, columns: pa.Schema,
         (2**70, pa.schema([("page", pa.int64())])),
         (1.5, pa.schema([("page", pa.int64())])),
         ("soon", pa.schema([("page", TIME)])),
+        (1767268800, pa.schema([("page", TIME)])),
+        (True, pa.schema([("page", pa.float64())])),
+        ("60", pa.schema([("page", pa.duration("us"))])),
+        (True, pa.schema([("page", pa.duration("us"))])),
+        ("a-b", pa.schema([("page", pa.binary())])),
+        ([1.5], pa.schema([("page", pa.list_(pa.int64()))])),
+        ([{"x": 1, "z": 2}], POINTS),
+        (((1, 2.5), 3), POINT),
+        (((1, 2, 3), 3), POINT),
+        (([("x", 1), ("y", 2)], 3), POINT),
     ],
 )
 def test_another_key_is_refused_with_columns_and_types(key: Any, columns: pa.Schema) -> None:
     with pytest.raises(InvalidKey, match=r"Its columns are .*page \(\w+"):
         keys_in(columns, [key])
+
+
+@pytest.mark.parametrize(
+    ("value", "of"),
+    [
+        (b"\x00\xff", pa.binary()),
+        (timedelta(minutes=1, microseconds=1), pa.duration("us")),
+        (timedelta(days=-1), pa.duration("us")),
+        ([timedelta(seconds=1)], pa.list_(pa.duration("us"))),
+        ({"at": NOON, "id": b"a"}, pa.struct([("at", TIME), ("id", pa.binary())])),
+        ([(b"a", 1.5)], pa.map_(pa.binary(), pa.float64())),
+    ],
+)
+def test_a_key_is_found_as_the_commands_print_it(value: Any, of: pa.DataType) -> None:
+    columns = pa.schema([("key", of)])
+    printed = BytesIO()
+    write_rows("jsonl", pa.table([pa.array([value], of)], schema=columns), printed)
+    assert keys_in(columns, [json.loads(printed.getvalue())]).to_pylist() == [{"key": value}]
 
 
 def test_the_error_names_the_first_wrong_key_of_several() -> None:

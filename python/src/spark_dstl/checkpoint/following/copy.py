@@ -171,18 +171,48 @@ def _named(key: Any, columns: Any) -> Mapping[str, Any]:
 
 
 def _typed(value: Any, of: Any) -> Any:
-    """Return a value of a type, for a text that JSON has for it. Raises `ValueError` for other columns of a struct."""
-    types = (arrow := needed("pyarrow", PURPOSE)).types
-    if isinstance(value, str) and any(is_of(of) for is_of in (types.is_temporal, types.is_decimal, types.is_floating)):
-        return arrow.scalar(value).cast(of).as_py()
-    if isinstance(value, float | bool) and types.is_integer(of):
-        # pyarrow would cut a fraction off.
-        raise ValueError(f"{value} is not a whole number")
-    if isinstance(value, Mapping) and types.is_struct(of):
+    """Return a value of a type, for what JSON has for it. Raises `ValueError` where pyarrow would take another."""
+    types = needed("pyarrow", PURPOSE).types
+    if types.is_struct(of) and isinstance(value, Mapping | list | tuple):
         names = [field.name for field in of]
+        if not isinstance(value, Mapping):
+            if len(value) != len(names):
+                raise ValueError(f"{value!r} has {len(value)} values and not {len(names)}")
+            value = dict(zip(names, value, strict=True))
         if set(value) != set(names):
             raise ValueError(f"its columns are {', '.join(map(repr, value))} and not {', '.join(map(repr, names))}")
         return {field.name: _typed(value[field.name], field.type) for field in of}
+    if types.is_list(of) and isinstance(value, list | tuple):
+        return [_typed(one, of.value_type) for one in value]
+    if types.is_map(of) and isinstance(value, Mapping | list | tuple):
+        pairs = value.items() if isinstance(value, Mapping) else value
+        return [(_typed(key, of.key_type), _typed(one, of.item_type)) for key, one in pairs]
+    return _from_text(value, of) if isinstance(value, str) else _from_number(value, of)
+
+
+def _from_text(value: str, of: Any) -> Any:
+    types = (arrow := needed("pyarrow", PURPOSE)).types
+    if types.is_duration(of):
+        raise ValueError(f"{value!r} is not a number of seconds")
+    if types.is_binary(of) or types.is_large_binary(of):
+        return b64decode(value, validate=True)
+    if any(is_of(of) for is_of in (types.is_temporal, types.is_decimal, types.is_floating)):
+        return arrow.scalar(value).cast(of).as_py()
+    return value
+
+
+def _from_number(value: Any, of: Any) -> Any:
+    types = needed("pyarrow", PURPOSE).types
+    if isinstance(value, bool) and not types.is_boolean(of):
+        raise ValueError(f"{value} is not of the type {of}")
+    if isinstance(value, float) and types.is_integer(of):
+        # pyarrow would cut a fraction off.
+        raise ValueError(f"{value} is not a whole number")
+    if isinstance(value, int | float) and types.is_duration(of):
+        return timedelta(seconds=value)
+    if isinstance(value, int | float) and types.is_temporal(of):
+        # pyarrow would count microseconds or days.
+        raise ValueError(f"{value} is not a time")
     return value
 
 

@@ -148,10 +148,11 @@ class Followed:
 
         While another thread applies the next batch, the value can be of that one already: `batch` says of which it is.
 
-        `key` is a dict of the key's columns, a tuple of their values, or the value of the only column; times and
-        decimals may be texts. `operator`, `store` and `column_family` are those of `Selection`; name them if the query
-        has several tables. The first call loads the local copy: a database in the Java process for each partition of
-        each selected store.
+        `key` is a dict of the key's columns, a tuple of their values, or the value of the only column. Its values may
+        be as `dstl state --format jsonl` prints them: texts for times and decimals, base64 for binary values, seconds
+        for intervals. `operator`, `store` and `column_family` are those of `Selection`; name them if the query has
+        several tables. The first call loads the local copy: a database in the Java process for each partition of each
+        selected store.
 
         Raises `InvalidKey` if the key has other columns or types, `UnreadableState` if there is no such table, and
         `CheckpointNotFound` if no batch was followed yet.
