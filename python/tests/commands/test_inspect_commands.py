@@ -209,6 +209,13 @@ def test_a_pipe_that_is_closed_early_is_no_error(written: WrittenCheckpoint) -> 
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize("command", ["ls", "log --format jsonl", "log --format parquet", "show --output json"])
+def test_a_command_runs_without_standard_output(written: WrittenCheckpoint, command: str) -> None:
+    words = f"{sys.executable} -m spark_dstl {command} {written.root} >&-"
+    done = subprocess.run(words, shell=True, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_binary_rows_are_refused_on_a_terminal(written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(printing, "is_terminal", lambda _stream: True)
     result = run(written.root, ("log",), "--format", "parquet")

@@ -2,6 +2,7 @@
 """The command `dstl`: each of its commands is a module of this package."""
 
 import logging
+import os
 import signal
 import sys
 from functools import partial
@@ -83,6 +84,9 @@ with --output json.
 def main(context: click.Context, debug: bool) -> None:
     """Keep the options of the program."""
     context.meta[_DEBUG] = debug
+    if sys.stdout is None:
+        # The process was started without; the first file that it opens would be its standard output.
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
     if isinstance(sys.stdout, TextIOWrapper):
         # It may lack characters of keys and paths.
         sys.stdout.reconfigure(errors="backslashreplace")
