@@ -70,6 +70,9 @@ def scheme_of(place: str) -> tuple[str | None, str]:
 
 def locate(place: str, options: StorageOptions | None = None) -> Place:
     """Return the place of a local path, or of a URI of S3 (`s3://`, `s3a://`) or of pyarrow's or Hadoop's clients."""
+    if not place:
+        # A variable of a shell that is not set.
+        raise UnreadableStorage("the path is empty: name a directory, . for the current one")
     try:
         place.encode()
     except UnicodeEncodeError as error:
