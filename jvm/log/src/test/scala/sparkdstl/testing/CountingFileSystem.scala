@@ -6,8 +6,6 @@ import org.apache.hadoop.fs.Path
 /** Counts the requests to all its instances in this JVM. Set up by [[CountingFileSystem.configure]]. */
 final class CountingFileSystem extends DirectWriteFileSystem(CountingFileSystem.Scheme) {
   override protected def before(operation: Operation, path: Path): Unit = CountingFileSystem.record(operation, path)
-
-  override protected def publishing(path: Path, bytes: Long)(publish: => Unit): Unit = publish
 }
 
 object CountingFileSystem extends FileSystemScheme("counting", classOf[CountingFileSystem]) {

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package sparkdstl.testing
 
-import org.apache.hadoop.fs.Path
-
 /**
  * A client of an object store without conditional writes: it checks for the object when a stream is opened, and replaces
- * it when the stream is
- * closed.
+ * it when the stream is closed.
  */
 final class LookingFirstFileSystem extends DirectWriteFileSystem(LookingFirstFileSystem.Scheme) {
-  override protected def publishing(path: Path, bytes: Long)(publish: => Unit): Unit = publish
-
   override protected def createsExclusively: Boolean = false
 }
 

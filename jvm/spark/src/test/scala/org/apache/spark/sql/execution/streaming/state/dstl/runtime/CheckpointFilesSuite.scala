@@ -24,8 +24,6 @@ class CheckpointFilesSuite extends AnyFunSuite {
 final class MissingFileSystem extends DirectWriteFileSystem(MissingFileSystem.Scheme) {
   override protected def before(operation: Operation, path: Path): Unit =
     throw new FileNotFoundException(s"$path does not exist")
-
-  override protected def publishing(path: Path, bytes: Long)(publish: => Unit): Unit = publish
 }
 
 object MissingFileSystem extends FileSystemScheme("missing", classOf[MissingFileSystem])

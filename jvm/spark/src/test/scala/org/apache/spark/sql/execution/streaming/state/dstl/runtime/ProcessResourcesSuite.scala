@@ -115,8 +115,6 @@ final class ClosableFileSystem extends DirectWriteFileSystem(ClosableFileSystem.
   override protected def before(operation: Operation, path: Path): Unit =
     if (isClosed) throw new IOException("Filesystem closed")
 
-  override protected def publishing(path: Path, bytes: Long)(publish: => Unit): Unit = publish
-
   override def close(): Unit = {
     isClosed = true
     super.close()
