@@ -128,7 +128,7 @@ class SegmentReaderSuite extends AnyFunSuite {
       val wholeReader = whole.reader(cacheBytes = 0)
       order.foreach(batch => assert(result(wholeReader.isCommitted(batch))))
       val broken = written
-      broken.stored.writeEntry(0, FormatRuns.late, 2, None, committed(0)): Unit
+      broken.stored.writeEntry(0, FormatSamples.someRun, 2, None, committed(0)): Unit
       val brokenReader = broken.reader()
       assert(result(brokenReader.isCommitted(order(0))))
       assert(failure(brokenReader.isCommitted(order(1))).getMessage.contains("another entry of batch"))
@@ -197,8 +197,4 @@ class SegmentReaderSuite extends AnyFunSuite {
     write(2): Unit
     assert(read(reader(fetchLength = 100, shared = ranges), 3) == (2, 3))
   })
-
-  private object FormatRuns {
-    val late: java.util.UUID = java.util.UUID.fromString("88888888-8888-4888-8888-888888888888")
-  }
 }
