@@ -10,11 +10,11 @@ import scala.concurrent.{ExecutionContext, Future}
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.testing.Completed.result
-import sparkdstl.log.config.{LogOptions, RetryPolicy}
+import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.attempts.InlineBudget
 import sparkdstl.log.format._
 import sparkdstl.log.read.{EntryReader, LoadedEntry}
-import sparkdstl.log.request.{QueryStorage, RequestOptions, Requests, ScriptedStore, StorageClient}
+import sparkdstl.log.request.{QueryStorage, RequestFixture, Requests, ScriptedStore, StorageClient}
 import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
 import sparkdstl.log.storage.{ObjectStore, Payload}
 import sparkdstl.log.storage.StorageOperation.{ListObjects, Put, Read, Replace}
@@ -22,18 +22,15 @@ import sparkdstl.log.transport._
 
 /** A driver with scripted storage, and executors that record messages and send none. */
 class RunFixture(
-    val store: ScriptedStore = new ScriptedStore,
-    val timer: ManualTimer = new ManualTimer,
-    policy: RetryPolicy = RetryPolicy.NoRetry,
     seenStore: ObjectStore => ObjectStore = identity,
     val budget: InlineBudget = new InlineBudget(1000)
 ) {
+  val store = new ScriptedStore
+  val timer = new ManualTimer
   val root = new Path("memory:/checkpoint")
   val location: QueryLocation = QueryLocation(root, new Path(root, "dstl"), None)
   val runtime = TestRuntime(timer)
-  val options: LogOptions = LogOptions.parse(Seq(
-    LogOptions.Prefix + LogOptions.CommitTimeout.key -> "60s"
-  ))
+  val options: LogOptions = LogOptions.default.updated(LogOptions.CommitTimeout, 60000L)
   val storage: QueryStorage = storageOf(seenStore(store))
   val entries = new EntryReader(storage, 1 << 20)
   val told: mutable.ArrayBuffer[(String, ToExecutor)] = mutable.ArrayBuffer.empty
@@ -65,7 +62,7 @@ class RunFixture(
     result(new EntryReader(storageOf(store.memory), 1 << 20).read(batch)).logged
 
   private def storageOf(of: ObjectStore): QueryStorage = {
-    val client = new StorageClient(of, new Requests(RequestOptions(policy, 100000, 3, 500), runtime))
+    val client = new StorageClient(of, new Requests(RequestFixture.none, runtime))
     QueryStorage(location, client, client, 60000)
   }
 

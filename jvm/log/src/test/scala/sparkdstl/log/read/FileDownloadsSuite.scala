@@ -4,7 +4,7 @@ package sparkdstl.log.read
 import java.io.FileNotFoundException
 import java.nio.file.{Files, Path => LocalPath}
 
-import scala.concurrent.{Await, ExecutionContext}
+import scala.concurrent.Await
 import scala.concurrent.duration._
 
 import org.apache.hadoop.fs.Path
@@ -12,10 +12,9 @@ import org.scalatest.concurrent.Eventually
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.{Millis, Seconds, Span}
 
-import sparkdstl.log.config.RetryPolicy
-import sparkdstl.log.request.{RequestOptions, Requests, ScriptedStore, StorageClient}
+import sparkdstl.log.request.{RequestFixture, Requests, ScriptedStore, StorageClient}
 import sparkdstl.log.request.ScriptedStore.{Fail, Hang}
-import sparkdstl.log.runtime.{CountedNames, ManualTimer, ProtocolRuntime}
+import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
 import sparkdstl.log.storage.Payload
 import sparkdstl.log.storage.StorageOperation.Put
 import sparkdstl.testing.TemporaryDirectory
@@ -27,8 +26,7 @@ class FileDownloadsSuite extends AnyFunSuite with Eventually {
 
   private final class Storage(directory: LocalPath) {
     val store = new ScriptedStore
-    private val runtime = new ProtocolRuntime(new ManualTimer, new CountedNames, ExecutionContext.parasitic)
-    private val requests = new Requests(RequestOptions(RetryPolicy.NoRetry, 100000, 1, 500), runtime)
+    private val requests = new Requests(RequestFixture.none, TestRuntime(new ManualTimer))
     val downloads =
       new FileDownloads(new StorageClient(store, requests), atOnce, 60000, Await.result(_, 1.minute), rangeLength = 10)
 

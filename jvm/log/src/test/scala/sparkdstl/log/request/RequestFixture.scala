@@ -53,6 +53,7 @@ object RequestFixture {
   val hedged: RequestOptions =
     RequestOptions(RetryPolicy.Hedged, 1000, maxAttempts = 3, nextAttemptDelayMillis = 500)
   val fixed: RequestOptions = hedged.copy(policy = RetryPolicy.Fixed)
+  val none: RequestOptions = hedged.copy(policy = RetryPolicy.NoRetry)
 
   val write: RequestKind = RequestKind(OperationKind.Put)
   val read: RequestKind = RequestKind(OperationKind.Read)

@@ -7,9 +7,7 @@ import sparkdstl.log.metrics.{Latencies, LatencyWindow}
 import sparkdstl.log.config.RetryPolicy
 
 class RequestOptionsSuite extends AnyFunSuite {
-  private val hedged =
-    RequestOptions(RetryPolicy.Hedged, timeoutMillis = 1000, maxAttempts = 3, nextAttemptDelayMillis = 500)
-
+  import RequestFixture.hedged
   private def observed(millis: Seq[Long]): Latencies = {
     val window = new LatencyWindow(200)
     millis.foreach(ms => window.record(ms * 1000000))

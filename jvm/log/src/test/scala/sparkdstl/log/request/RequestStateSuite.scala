@@ -7,7 +7,6 @@ import org.apache.hadoop.security.AccessControlException
 import org.scalacheck.{Gen, Prop, Test}
 import org.scalatest.funsuite.AnyFunSuite
 
-import sparkdstl.log.config.RetryPolicy
 import sparkdstl.log.storage.OperationKind
 
 /** The states of a request and its attempts under any sequence of answers, errors and delays. */
@@ -94,8 +93,7 @@ class RequestStateSuite extends AnyFunSuite {
 }
 
 private object RequestStateSuite {
-  val options: RequestOptions =
-    RequestOptions(RetryPolicy.Hedged, 1000, maxAttempts = 3, nextAttemptDelayMillis = 500)
+  val options: RequestOptions = RequestFixture.hedged
   val deadlineNanos: Long = 600 * 1000000000L
 
   /** The next event of a request; the number of attempts under way decides which attempt it concerns. */

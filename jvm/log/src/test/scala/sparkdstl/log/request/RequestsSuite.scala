@@ -8,7 +8,6 @@ import scala.concurrent.Future
 import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
-import sparkdstl.log.config.RetryPolicy
 import sparkdstl.log.runtime.{Cancellable, Latency, ManualTimer, RandomSource, TestRuntime, Timer}
 import sparkdstl.log.storage.{Attempt, OperationKind}
 
@@ -17,7 +16,6 @@ class RequestsSuite extends AnyFunSuite {
   import RequestFixture._
 
   private val quick = fixed.copy(timeoutMillis = 100)
-  private val none = hedged.copy(policy = RetryPolicy.NoRetry)
   private val large = RequestKind(OperationKind.Put, 60000000)
 
   test("a success of the first attempt ends the request and its timer")(new OneRequest {

@@ -7,7 +7,7 @@ import scala.collection.mutable
 
 import org.scalatest.funsuite.AnyFunSuite
 
-import sparkdstl.log.config.RetryPolicy
+import sparkdstl.log.request.RequestFixture.hedged
 import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
 import sparkdstl.log.storage.OperationKind
 
@@ -15,10 +15,9 @@ import sparkdstl.log.storage.OperationKind
 class SlowRequestsSuite extends AnyFunSuite {
   private val lines = mutable.ArrayBuffer.empty[String]
   private val timer = new ManualTimer
-  private val options = RequestOptions(RetryPolicy.Hedged, 1000, maxAttempts = 3, nextAttemptDelayMillis = 500)
   private var isStarting = false
   private val requests =
-    new Requests(options, TestRuntime(timer), new RequestMetrics, new StorageHistory, lines += _, () => isStarting)
+    new Requests(hedged, TestRuntime(timer), new RequestMetrics, new StorageHistory, lines += _, () => isStarting)
 
   private def run(name: String, timeoutMillis: Long = 600000): ScriptedAttempts = {
     val attempts = new ScriptedAttempts

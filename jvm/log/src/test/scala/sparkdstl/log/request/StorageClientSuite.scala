@@ -9,7 +9,6 @@ import org.apache.hadoop.fs.{FileAlreadyExistsException, Path}
 import org.apache.hadoop.security.AccessControlException
 import org.scalatest.funsuite.AnyFunSuite
 
-import sparkdstl.log.config.RetryPolicy
 import sparkdstl.log.request.ScriptedStore.{Fail, Hang, LoseReply, Work}
 import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
 import sparkdstl.log.storage.{ObjectTail, Payload}
@@ -27,8 +26,7 @@ class StorageClientSuite extends AnyFunSuite {
   private class Fixture(atomic: Boolean = true) {
     val timer = new ManualTimer
     val store = new ScriptedStore(atomic)
-    val requests = new Requests(RequestOptions(RetryPolicy.Hedged, 1000, 3, 500), TestRuntime(timer))
-    val storage = new StorageClient(store, requests)
+    val storage = new StorageClient(store, new Requests(RequestFixture.hedged, TestRuntime(timer)))
 
     def create(timeoutMillis: Long = 600000): Future[Outcome[Creation]] =
       storage.create(path, ours, timeoutMillis)(tail => new String(tail.bytes) == "ours")

@@ -13,9 +13,9 @@ import org.scalatest.concurrent.{Signaler, ThreadSignaler, TimeLimits}
 import org.scalatest.funsuite.AnyFunSuite
 import org.scalatest.time.{Seconds, Span}
 
-import sparkdstl.log.config.{LogOptions, RetryPolicy}
+import sparkdstl.log.config.LogOptions
 import sparkdstl.log.format.FormatSamples
-import sparkdstl.log.request.{RequestOptions, Requests, StorageClient}
+import sparkdstl.log.request.{RequestFixture, Requests, StorageClient}
 import sparkdstl.log.runtime.{ManualTimer, ProtocolRuntime, RandomSource}
 import sparkdstl.log.storage._
 import sparkdstl.log.storage.StorageOperation.{ListRecursively, ReadRange}
@@ -51,7 +51,7 @@ class LogUploaderStressSuite extends AnyFunSuite with TimeLimits {
     val timer = new ManualTimer
     private val continuations = Executors.newFixedThreadPool(2)
     private val runtime = new ProtocolRuntime(timer, new Chance(seed), ExecutionContext.fromExecutor(continuations))
-    val requests: Requests = new Requests(RequestOptions(RetryPolicy.Hedged, 1000, 3, 500), runtime)
+    val requests: Requests = new Requests(RequestFixture.hedged, runtime)
     private val storage = new StorageClient(store, requests)
     private val metrics = new UploadMetrics
     val budget = new MemoryBudget(5000)

@@ -6,9 +6,9 @@ import scala.concurrent.Future
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.testing.Completed.result
-import sparkdstl.log.config.{LogOptions, RetryPolicy}
+import sparkdstl.log.config.LogOptions
 import sparkdstl.log.format.{FormatSamples, LogFileReader, LogLayout, SegmentPart}
-import sparkdstl.log.request.{RequestOptions, Requests, ScriptedStore, StorageClient}
+import sparkdstl.log.request.{RequestFixture, Requests, ScriptedStore, StorageClient}
 import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
 import sparkdstl.log.storage.StorageOperation.{ListRecursively, ReadRange}
 
@@ -20,9 +20,7 @@ class UploaderFixture(persistSizeThreshold: Long = 1000, maxInFlight: Long = 100
   val metrics = new UploadMetrics
   val budget = new MemoryBudget(maxInFlight)
   private val runtime = TestRuntime(timer)
-  private val options = RequestOptions(RetryPolicy.Hedged, 1000, 3, 500)
-  val requests: Requests = new Requests(options, runtime)
-  private val storage = new StorageClient(store, requests)
+  private val storage = new StorageClient(store, new Requests(RequestFixture.hedged, runtime))
   val discarder = new ObjectDiscarder(storage, runtime, timeoutMillis = 1000, metrics)
   val uploader: LogUploader = newUploader("a")
 

@@ -7,9 +7,9 @@ import scala.concurrent.Promise
 import org.apache.hadoop.fs.Path
 
 import sparkdstl.testing.Completed.result
-import sparkdstl.log.config.{LogOptions, RetryPolicy}
+import sparkdstl.log.config.LogOptions
 import sparkdstl.log.format.{FormatSamples, SegmentKey}
-import sparkdstl.log.request.{RequestOptions, Requests, ScriptedStore, StorageClient}
+import sparkdstl.log.request.{RequestFixture, Requests, ScriptedStore, StorageClient}
 import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
 import sparkdstl.log.storage.StorageOperation.ListRecursively
 import sparkdstl.log.transport._
@@ -39,8 +39,7 @@ class WorkerFixture(maxInFlight: Long = 10000) {
     promise.future
   }
 
-  private val storage =
-    new StorageClient(store, new Requests(RequestOptions(RetryPolicy.NoRetry, 100000, 3, 500), runtime))
+  private val storage = new StorageClient(store, new Requests(RequestFixture.none, runtime))
   val metrics = new UploadMetrics
   val run: RunId = RunId("memory:/checkpoint", FormatSamples.someRun)
   var uploader: Option[LogUploader] = None
