@@ -56,7 +56,7 @@ class StorageClientSuite extends AnyFunSuite {
 
   // Exclusive creation.
 
-  test("a create reads back as many bytes as its caller compares") {
+  test("a conflict of a later attempt is a success if as many bytes as the caller compares are the creation's own") {
     for (length <- Seq(0, 200000)) new Fixture {
       store.script("create", LoseReply())
       val large = Payload(Array.fill(200000)(7.toByte))
@@ -73,19 +73,6 @@ class StorageClientSuite extends AnyFunSuite {
   test("a creation takes one request")(new Fixture {
     assert(outcome(create()) == Outcome.Done(Creation.Ours))
     assert(store.asked == Seq("create") && timer.pending == 0)
-  })
-
-  test("a conflict of the first attempt with its own content is a success")(new Fixture {
-    store.script("create", LoseReply(taken))
-    assert(outcome(create()) == Outcome.Done(Creation.Ours))
-    assert(content == "ours")
-  })
-
-  test("a conflict of a later attempt with the creation's own content is a success")(new Fixture {
-    store.script("create", LoseReply())
-    val creation = create()
-    timer.advance(500)
-    assert(outcome(creation) == Outcome.Done(Creation.Ours))
   })
 
   test("a creation that conflicts with another writer returns that writer's object")(new Fixture {
@@ -109,7 +96,7 @@ class StorageClientSuite extends AnyFunSuite {
     assert(content == "theirs")
   })
 
-  test("the read-back of a creation is retried and hedged")(new Fixture {
+  test("a first conflict with its own content is a success; its read-back is retried and hedged")(new Fixture {
     store.script("create", LoseReply(taken))
     store.script("readTail", Fail(), Fail(), new Hang)
     val creation = create()
