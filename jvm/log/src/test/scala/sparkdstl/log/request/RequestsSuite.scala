@@ -3,13 +3,11 @@ package sparkdstl.log.request
 
 import java.io.IOException
 
-import scala.concurrent.Future
-
 import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.log.runtime.{Cancellable, Latency, ManualTimer, RandomSource, TestRuntime, Timer}
-import sparkdstl.log.storage.{Attempt, OperationKind}
+import sparkdstl.log.storage.OperationKind
 
 /** When attempts of a request begin and are aborted. */
 class RequestsSuite extends AnyFunSuite {
@@ -237,11 +235,6 @@ class RequestsSuite extends AnyFunSuite {
     assert(running.attempts.begun == 1)
     timer.advance(1)
     assert(running.attempts.begun == 2)
-  })
-
-  test("an attempt that completes before it is registered counts")(new RequestFixture {
-    val done = requests.run(write, "put of /x", 1000)(_ => new Attempt(Future.successful("now")))
-    assert(done.value.get.get == Outcome.Done("now") && timer.pending == 0)
   })
 
   test("requests are counted by operation, with their latencies")(new RequestFixture {
