@@ -45,11 +45,6 @@ class GoldenFileSuite extends AnyFunSuite {
     }
   }
 
-  test("the error about an entry of a later release names that release") {
-    val error = intercept[DstlException](read(GoldenFiles.requiredSection))
-    assert(error.parameters("software") == "spark-dstl 0.1.0")
-  }
-
   private def read(golden: GoldenFiles.Golden): (LogFileIndex, Long) = {
     val content = stored(golden.fileName)
     if (golden.index.kind == LogFileKind.DataFile) (readData(content, golden.name), 0L)
