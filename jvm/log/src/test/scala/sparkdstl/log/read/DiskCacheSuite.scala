@@ -45,13 +45,8 @@ class DiskCacheSuite extends AnyFunSuite {
     }
   }
 
-  test("an entry is fetched once and then read from the local disk")(new Fixture(100) {
-    (1 to 3).foreach(_ => assert(get(7).toSeq == Seq.fill(10)(7.toByte)))
-    assert(fetches == Vector(7))
-  })
-
-  test("repeated scans fetch each entry once if all entries fit")(new Fixture(100) {
-    (1 to 4).foreach(_ => (0L until 10L).foreach(get))
+  test("repeated scans fetch each entry once if all fit, and then read it from the local disk")(new Fixture(100) {
+    for (_ <- 1 to 4; batch <- 0L until 10L) assert(get(batch).toSeq == Seq.fill(10)(batch.toByte))
     assert(fetches == (0L until 10L).toVector)
   })
 
