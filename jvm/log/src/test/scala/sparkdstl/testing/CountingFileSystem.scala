@@ -20,8 +20,6 @@ object CountingFileSystem extends FileSystemScheme("counting", classOf[CountingF
     def pathsOf(operation: Operation): Seq[Path] = paths.getOrElse(operation, Nil)
 
     def written: Seq[Path] = pathsOf(Operation.Write)
-
-    override def toString: String = Operation.values.map(o => s"$o=${apply(o)}").mkString(" ")
   }
 
   // Guarded by this.

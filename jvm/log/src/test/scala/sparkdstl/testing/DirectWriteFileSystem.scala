@@ -214,6 +214,4 @@ object Operation {
   case object Delete extends Operation
   case object Rename extends Operation
   case object MakeDirectory extends Operation
-
-  val values: Seq[Operation] = Seq(Write, Open, List, Head, Delete, Rename, MakeDirectory)
 }
