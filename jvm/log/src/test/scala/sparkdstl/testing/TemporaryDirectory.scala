@@ -11,7 +11,4 @@ object TemporaryDirectory {
     try test(directory.toFile)
     finally LocalFiles.delete(directory)
   }
-
-  /** Relative names of all files below `directory`, including hidden ones. */
-  def filesIn(directory: File): Set[String] = LocalFiles.below(directory.toPath).toSet
 }

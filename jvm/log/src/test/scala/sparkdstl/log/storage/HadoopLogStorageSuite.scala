@@ -24,7 +24,7 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
     TemporaryDirectory.within { directory =>
       val base = new Path(s"$scheme://${directory.getPath}")
       check(HadoopLogStorage(configuration, base, mode), base)
-      val litter = TemporaryDirectory.filesIn(directory).filter(name => new File(name).getName.startsWith("."))
+      val litter = LocalFiles.below(directory.toPath).filter(name => new File(name).getName.startsWith("."))
       assert(litter.isEmpty)
     }
 
