@@ -1,124 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 package sparkdstl.sim.world
 
-/**
- * The kinds of faults. `rate` is the probability per occasion in a wild world.
- *
- * @param rate the probability per request, message, task or tick of the director
- */
-sealed abstract class FaultKind(val rate: Double) extends Product with Serializable
+/** The kinds of faults. */
+object FaultKind extends Enumeration {
 
-object FaultKind {
+  /** @param rate the probability per occasion in a wild world: per request, message, task or tick of the director */
+  final class Kind(val rate: Double) extends Val
+
   // Storage, per request.
-  case object SlowRequest extends FaultKind(0.08)
-  case object RequestFails extends FaultKind(0.1)
-  case object RefusedForGood extends FaultKind(0.01)
-  case object HangingRequest extends FaultKind(0.02)
-  case object LostAnswer extends FaultKind(0.1)
-  case object LatePut extends FaultKind(0.1)
-  case object RepeatedInside extends FaultKind(0.1)
-  case object ReadFails extends FaultKind(0.1)
-  case object HalfDelete extends FaultKind(0.2)
-  case object LateDelete extends FaultKind(0.1)
-  case object KilledAtRequest extends FaultKind(0.004)
+  val SlowRequest = new Kind(0.08)
+  val RequestFails = new Kind(0.1)
+  val RefusedForGood = new Kind(0.01)
+  val HangingRequest = new Kind(0.02)
+  val LostAnswer = new Kind(0.1)
+  val LatePut = new Kind(0.1)
+  val RepeatedInside = new Kind(0.1)
+  val ReadFails = new Kind(0.1)
+  val HalfDelete = new Kind(0.2)
+  val LateDelete = new Kind(0.1)
+  val KilledAtRequest = new Kind(0.004)
 
   // Local disks, per write.
-  case object LocalDiskFull extends FaultKind(0.1)
+  val LocalDiskFull = new Kind(0.1)
 
   // Network, per message.
-  case object SlowMessage extends FaultKind(0.1)
-  case object LostRequest extends FaultKind(0.1)
-  case object LostReply extends FaultKind(0.1)
+  val SlowMessage = new Kind(0.1)
+  val LostRequest = new Kind(0.1)
+  val LostReply = new Kind(0.1)
 
   // Spark's side, per task.
-  case object TaskFails extends FaultKind(0.1)
-  case object StoreMoves extends FaultKind(0.2)
-  case object FailsBeforeSeal extends FaultKind(0.05)
-  case object FailsAfterSeal extends FaultKind(0.1)
-  case object Speculation extends FaultKind(0.3)
-  case object KilledTask extends FaultKind(0.1)
+  val TaskFails = new Kind(0.1)
+  val StoreMoves = new Kind(0.2)
+  val FailsBeforeSeal = new Kind(0.05)
+  val FailsAfterSeal = new Kind(0.1)
+  val Speculation = new Kind(0.3)
+  val KilledTask = new Kind(0.1)
 
   // Per batch.
-  case object Recompute extends FaultKind(0.2)
-  case object TwoJobs extends FaultKind(0.25)
-  case object LatePurge extends FaultKind(0.5)
-  case object SlowTrigger extends FaultKind(0.02)
+  val Recompute = new Kind(0.2)
+  val TwoJobs = new Kind(0.25)
+  val LatePurge = new Kind(0.5)
+  val SlowTrigger = new Kind(0.02)
 
   // Per tick of the director.
-  case object Partition extends FaultKind(0.05)
-  case object ExecutorLost extends FaultKind(0.06)
-  case object ExecutorPaused extends FaultKind(0.05)
-  case object DriverCrash extends FaultKind(0.04)
-  case object DriverPause extends FaultKind(0.05)
-  case object SecondDriver extends FaultKind(0.04)
-  case object LongPause extends FaultKind(0.03)
-  case object QueryStop extends FaultKind(0.04)
-  case object ClockJump extends FaultKind(0.05)
-  case object ClockStands extends FaultKind(0.5)
-  case object LocalFileDamaged extends FaultKind(0.3)
-  case object EntryDamaged extends FaultKind(0.06)
-  case object DataFileDamaged extends FaultKind(0.06)
-  case object SnapshotLost extends FaultKind(0.1)
-  case object NewestDeleted extends FaultKind(0.02)
-  case object ReaderPins extends FaultKind(0.1)
-
-  // Per process.
-  case object ClockDrift extends FaultKind(0.3)
+  val Partition = new Kind(0.05)
+  val ExecutorLost = new Kind(0.06)
+  val ExecutorPaused = new Kind(0.05)
+  val DriverCrash = new Kind(0.04)
+  val DriverPause = new Kind(0.05)
+  val SecondDriver = new Kind(0.04)
+  val LongPause = new Kind(0.03)
+  val QueryStop = new Kind(0.04)
+  val ClockJump = new Kind(0.05)
+  val ClockStands = new Kind(0.5)
+  val ClockDrift = new Kind(0.3) // per process
+  val LocalFileDamaged = new Kind(0.3)
+  val EntryDamaged = new Kind(0.06)
+  val DataFileDamaged = new Kind(0.06)
+  val SnapshotLost = new Kind(0.1)
+  val NewestDeleted = new Kind(0.02)
+  val ReaderPins = new Kind(0.1)
 
   // Per restart.
-  case object SinkSkips extends FaultKind(0.5)
-  case object Rollback extends FaultKind(0.3)
-  case object PurgeAllCommits extends FaultKind(0.2)
-  case object StockBatches extends FaultKind(0.25)
+  val SinkSkips = new Kind(0.5)
+  val Rollback = new Kind(0.3)
+  val PurgeAllCommits = new Kind(0.2)
+  val StockBatches = new Kind(0.25)
 
-  val all: Vector[FaultKind] = Vector(
-    SlowRequest,
-    RequestFails,
-    RefusedForGood,
-    HangingRequest,
-    LostAnswer,
-    LatePut,
-    RepeatedInside,
-    ReadFails,
-    HalfDelete,
-    LateDelete,
-    KilledAtRequest,
-    LocalDiskFull,
-    SlowMessage,
-    LostRequest,
-    LostReply,
-    TaskFails,
-    StoreMoves,
-    FailsBeforeSeal,
-    FailsAfterSeal,
-    Speculation,
-    KilledTask,
-    Recompute,
-    TwoJobs,
-    LatePurge,
-    SlowTrigger,
-    Partition,
-    ExecutorLost,
-    ExecutorPaused,
-    DriverCrash,
-    DriverPause,
-    SecondDriver,
-    LongPause,
-    QueryStop,
-    ClockJump,
-    ClockStands,
-    ClockDrift,
-    LocalFileDamaged,
-    EntryDamaged,
-    DataFileDamaged,
-    SnapshotLost,
-    NewestDeleted,
-    ReaderPins,
-    SinkSkips,
-    Rollback,
-    PurgeAllCommits,
-    StockBatches
-  )
+  val all: Vector[FaultKind] = values.iterator.collect { case kind: Kind => kind }.toVector
 }
 
 /** The rate of each fault in one world. After [[calmDown]] only faults that merely delay a run remain. */
