@@ -6,6 +6,7 @@ import java.nio.file.Files
 import java.util.{Map => JavaMap}
 import java.util.concurrent.atomic.AtomicInteger
 
+import scala.jdk.CollectionConverters._
 import org.scalatest.Assertion
 
 import sparkdstl.log.format.SegmentKind
@@ -18,7 +19,8 @@ import org.apache.spark.sql.functions.{expr, udf}
 import org.apache.spark.sql.streaming.{GroupState, GroupStateTimeout, OutputMode}
 
 /**
- * Attempts that fail after the driver has accepted their seal: their changes are in no state and in no snapshot.
+ * Attempts that fail after the commit of their store, before their seal or after the driver has accepted it: their changes are
+ * in no state and in no snapshot.
  */
 class LosingAttemptsSuite extends ComparisonSuite with Patience {
   override protected def master: String = "local[2,3]"
@@ -28,6 +30,9 @@ class LosingAttemptsSuite extends ComparisonSuite with Patience {
 
   private val operator =
     Operator("totals of tasks that fail once they have sealed", WrongAtFirst.totals, OutputMode.Update())
+
+  private val unsealed =
+    Operator("totals of tasks that fail before they seal", WrongAtFirst.unsealedTotals, OutputMode.Update())
 
   override def afterAll(): Unit =
     try super.afterAll()
@@ -49,16 +54,34 @@ class LosingAttemptsSuite extends ComparisonSuite with Patience {
     } finally FailingAfterSeal.failing = false
   }
 
-  for (version <- Seq(1, 2))
-    test(s"changes of an attempt that failed after its seal are not in the state, checkpoint format version $version") {
-      compareFailing(operator, inFormat(version, stock, ours))
-    }
-
-  test("uploaded changes of an attempt that failed after its seal are not in the state") {
-    compareFailing(
-      operator.copy(configuration = Map("spark.sql.streaming.stateStore.dstl.inline.maxSegmentSize" -> "0")),
-      Seq(stock, ours)
+  for {
+    version <- Seq(1, 2)
+    (when, failing) <- Seq("after" -> operator, "before" -> unsealed)
+    (changes, settings) <- Seq(
+      "changes" -> Map.empty[String, String],
+      "uploaded changes" -> Map(option("inline.maxSegmentSize") -> "0")
     )
+  } test(s"$changes of an attempt that fails $when its seal are not in the state, checkpoint format version $version") {
+    compareFailing(failing.copy(configuration = settings), inFormat(version, stock, ours))
+  }
+
+  test("the metrics of a batch count what its tasks have replayed, without their failed attempts") {
+    def replayed(fails: Boolean): Map[String, Long] = {
+      val playing = new Playing(unsealed, ours, fresh("m"))
+      FailingAfterSeal.failing = fails
+      try {
+        playing.play(batches.take(2))
+        val query = playing.start()
+        try {
+          playing.feed(query, batches(2))
+          val metrics = query.recentProgress.filter(_.batchId == 2).head.stateOperators.head.customMetrics.asScala
+          metrics.collect { case (name, value) if name.startsWith("dstlReplayed") => name -> value.toLong }.toMap
+        } finally query.stop()
+      } finally FailingAfterSeal.failing = false
+    }
+    val without = replayed(fails = false)
+    assert(without.size == 3 && without.forall(_._2 > 0), without)
+    assert(replayed(fails = true) - "dstlReplayedBytes" == without - "dstlReplayedBytes")
   }
 
   /** A second job of the batch, all of whose attempts write wrong totals, seal them, and fail. */
@@ -187,6 +210,19 @@ object WrongAtFirst {
     val session = inputs.session
     import session.implicits._
     inputs.left.toDS().groupByKey(_.key).mapGroupsWithState(GroupStateTimeout.NoTimeout)(count).toDF()
+  }
+
+  /** The same, of tasks that fail once all rows are read: by then their stores have committed. */
+  def unsealedTotals(inputs: Inputs): DataFrame = {
+    val session = inputs.session
+    import session.implicits._
+    totals(inputs).as[(String, Int)].mapPartitions(failAtTheEnd).toDF()
+  }
+
+  private def failAtTheEnd(rows: Iterator[(String, Int)]): Iterator[(String, Int)] = {
+    val all = rows.toVector
+    if (FailingAfterSeal.isMeant(TaskContext.get())) throw new IllegalStateException("the first attempt fails")
+    all.iterator
   }
 
   /** A join in whose own stage the values of the left side become what they are. */
