@@ -17,7 +17,6 @@ import org.apache.spark.sql.execution.streaming.runtime.AsyncProgressTrackingMic
 import org.apache.spark.sql.execution.streaming.state.dstl.{
   ComparisonSuite,
   Contender,
-  Event,
   Inputs,
   Joins,
   Operator,
@@ -69,32 +68,21 @@ class TriggersSuite extends ComparisonSuite {
 
   test("foreachBatch that looks at its batch more than once commits each batch's state once, as with stock Spark") {
     val outcomes = Seq(stock, ours).map { contender =>
-      val own = session(contender)
-      val inputs = new Inputs(own)
-      val checkpoint = fresh(contender.name)
-      val seen = new ConcurrentLinkedQueue[(Long, Long)]
-      def play(values: Seq[(Seq[Event], Seq[Event])]): Unit = {
-        val query = operator.build(inputs).writeStream.outputMode(operator.mode)
-          .option("checkpointLocation", checkpoint.toString)
-          .foreachBatch { (batch: DataFrame, id: Long) =>
-            val kept = batch.persist()
-            // User code may change the job group, which does not affect how the run is found.
-            own.sparkContext.setJobGroup("mine", "my own jobs")
-            seen.add((id, kept.count())): Unit
-            seen.add((id, kept.agg(sum("count")).head().getLong(0))): Unit
-            kept.unpersist(): Unit
-          }.start()
-        try values.foreach { batch =>
-            inputs.left.addData(batch._1)
-            query.processAllAvailable()
-          }
-        finally query.stop()
+      val playing = new Playing(operator, contender, fresh(contender.name))
+      val seen = new ConcurrentLinkedQueue[Long]
+      def look(batch: DataFrame): Unit = {
+        val kept = batch.persist()
+        // User code may change the job group, which does not affect how the run is found.
+        playing.session.sparkContext.setJobGroup("mine", "my own jobs")
+        seen.add(kept.count()): Unit
+        seen.add(kept.agg(sum("count")).head().getLong(0)): Unit
+        kept.unpersist(): Unit
       }
-      play(batches.take(2))
-      play(batches.drop(2))
-      (checkpoint, seen.asScala.toSeq)
+      playing.play(batches.take(2), look)
+      playing.play(batches.drop(2), look)
+      (playing.checkpoint, playing.output, seen.asScala.toSeq)
     }
-    assert(outcomes(1)._2 == outcomes.head._2)
+    assert(outcomes(1)._2 == outcomes.head._2 && outcomes(1)._3 == outcomes.head._3)
     assertInLog(outcomes(1)._1, Set(0, 1, 2))
   }
 
