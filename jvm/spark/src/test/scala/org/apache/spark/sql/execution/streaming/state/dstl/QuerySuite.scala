@@ -15,11 +15,9 @@ import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery}
 
 /** Runs real queries in this process, each test with a new Spark and a directory that is emptied afterwards. */
 abstract class QuerySuite extends LocalSpark with BeforeAndAfterEach {
-  protected def provider: String = classOf[DstlStateStoreProvider].getName
-
   /** SQL configurations of each test's session. */
   protected def configuration: Map[String, String] = Map(
-    providerKey -> provider,
+    providerKey -> classOf[DstlStateStoreProvider].getName,
     fileManagerKey -> classOf[DstlCheckpointFileManager].getName
   )
 
