@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.checkpoints
 
-import java.nio.file.{Files, Path => LocalPath}
-
-import scala.jdk.CollectionConverters._
+import java.io.File
 
 import org.apache.hadoop.fs.{Path, RawLocalFileSystem}
 import org.apache.hadoop.fs.permission.FsPermission
 import org.apache.hadoop.security.AccessControlException
 import org.scalatest.Assertion
+
+import sparkdstl.testing.LocalFiles
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.streaming.state.dstl._
@@ -19,8 +19,6 @@ import org.apache.spark.sql.execution.streaming.state.dstl._
  */
 class CopiedCheckpointSuite extends QuerySuite with Patience {
   import CopiedCheckpointSuite._
-
-  private val fileManager = "spark.sql.streaming.checkpointFileManagerClass"
 
   override protected def configuration: Map[String, String] = super.configuration ++ Map(
     "spark.sql.shuffle.partitions" -> Partitions.toString,
@@ -42,51 +40,42 @@ class CopiedCheckpointSuite extends QuerySuite with Patience {
   /** Runs a batch, and removes empty directories. */
   private def copied(): Assertion = {
     run(1)
-    removeEmptyDirectories()
+    removeEmpty(checkpoint.toFile)
     assert(partitions == Set("0"), "the copy is not as an object store's")
   }
 
-  private def removeEmptyDirectories(): Unit = {
-    val all = Files.walk(checkpoint)
-    val directories =
-      try all.iterator.asScala.filter(Files.isDirectory(_)).toVector.sortBy(-_.getNameCount)
-      finally all.close()
-    directories.filter(isEmpty).foreach(Files.delete)
+  /** Deletes the directories without files: Java deletes only empty ones. */
+  private def removeEmpty(directory: File): Unit = {
+    directory.listFiles().filter(_.isDirectory).foreach(removeEmpty)
+    directory.delete(): Unit
   }
 
-  private def isEmpty(directory: LocalPath): Boolean = {
-    val content = Files.list(directory)
-    try !content.iterator.hasNext
-    finally content.close()
-  }
-
-  private def partitions: Set[String] = {
-    val content = Files.list(checkpoint.resolve("state/0"))
-    try content.iterator.asScala.map(_.getFileName.toString).filter(_.forall(_.isDigit)).toSet
-    finally content.close()
-  }
+  private def partitions: Set[String] = checkpoint.resolve("state/0").toFile.list().filter(_.forall(_.isDigit)).toSet
 
   private def all: Set[String] = (0 until Partitions).map(_.toString).toSet
 
-  private def reader(fileManagerClass: Option[String]): SparkSession = {
+  private def read(
+      session: SparkSession = spark.newSession(),
+      at: String = checkpoint.toString,
+      options: Map[String, String] = Map.empty
+  ): Seq[String] = StoredStateShims.read(session, at, options)
+
+  private def withoutFileManager: SparkSession = {
     val session = spark.newSession()
-    session.conf.unset(fileManager)
-    fileManagerClass.foreach(session.conf.set(fileManager, _))
+    session.conf.unset(fileManagerKey)
     session
   }
-
-  private val withFileManager = Some(classOf[DstlCheckpointFileManager].getName)
 
   for ((what, options) <- Seq("the newest batch" -> Map.empty[String, String], "a batch" -> Map("batchId" -> "0")))
     test(s"a reader of $what finds every partition that the log has, and creates the directories") {
       copied()
-      assert(StoredStateShims.read(reader(withFileManager), checkpoint.toString, options).size == Keys)
+      assert(read(options = options).size == Keys)
       assert(partitions == all)
     }
 
   test("a reader without the file manager fails, and names the partitions without a directory") {
     copied()
-    val error = messages(intercept[Exception](StoredStateShims.read(reader(None), checkpoint.toString, Map.empty)))
+    val error = messages(intercept[Exception](read(withoutFileManager)))
     assert(error.contains("[DSTL_MISSING_PARTITIONS]") && error.contains("0/1, 0/2, 0/3"), error)
     // A second attempt of the task fails as well.
     assert(partitions == Set("0"))
@@ -95,9 +84,7 @@ class CopiedCheckpointSuite extends QuerySuite with Patience {
   test("a reader that cannot create the directories fails, and names them") {
     copied()
     ReadOnlyFileSystem.refuses = true
-    val error = messages(intercept[Exception](
-      StoredStateShims.read(reader(withFileManager), s"readonly://$checkpoint", Map.empty)
-    ))
+    val error = messages(intercept[Exception](read(at = s"readonly://$checkpoint")))
     assert(error.contains("[DSTL_MISSING_PARTITIONS]") && error.contains("0/1, 0/2, 0/3"), error)
     assert(error.contains(ReadOnlyFileSystem.Refusal), error)
   }
@@ -106,14 +93,12 @@ class CopiedCheckpointSuite extends QuerySuite with Patience {
     copied()
     run(2)
     eventually { assert(partitions == all); () }
-    assert(StoredStateShims.read(reader(None), checkpoint.toString, Map.empty).size == Keys)
+    assert(read(withoutFileManager).size == Keys)
   }
 
   test("a query without its directory of states continues with the log") {
     run(1)
-    val files = Files.walk(checkpoint.resolve("state"))
-    try files.iterator.asScala.toVector.sortBy(-_.getNameCount).foreach(Files.delete)
-    finally files.close()
+    LocalFiles.delete(checkpoint.resolve("state"))
     run(2)
     assert(rows("after2") == (0 until Keys).map(key => s"[$key,2]").toSet)
     assert(partitions == all)
@@ -130,7 +115,7 @@ class CopiedCheckpointSuite extends QuerySuite with Patience {
     stopSpark()
     startSpark(option("enabled") -> "false")
     run(1)
-    assert(StoredStateShims.read(reader(withFileManager), checkpoint.toString, Map.empty).size == Keys)
+    assert(read().size == Keys)
   }
 }
 
