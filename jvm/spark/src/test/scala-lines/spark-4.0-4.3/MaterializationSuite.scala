@@ -2,7 +2,7 @@
 package org.apache.spark.sql.execution.streaming.state.dstl.store
 
 import java.nio.file.Files
-
+import java.util.UUID
 import scala.util.Try
 
 import org.apache.hadoop.fs.Path
@@ -115,11 +115,10 @@ class MaterializationSuite extends QuerySuite with Patience {
   for (format <- Seq("1", "2"))
     test(s"a damaged or missing snapshot costs time and no state, where Spark continues without it, format $format") {
       configure(formatKey -> format)
-      val counting = new Counting
-      try {
-        counting.feedUntilHeld(above = 0)
-        counting.feedUntilHeld(above = snapshots.map(_.version).max)
-      } finally counting.query.stop()
+      counting() { query =>
+        query.feedUntilHeld(above = 0)
+        query.feedUntilHeld(above = snapshots.map(_.version).max)
+      }
       val done = LoggedBatches.entries(checkpoint).size
       val newest = snapshots.groupBy(_.storeDirectory).values.map(_.map(_.version).max).min
       val ofNewest = indexes.flatMap(_.entries)
@@ -137,12 +136,11 @@ class MaterializationSuite extends QuerySuite with Patience {
         case (file, _) => Files.delete(checkpoint.resolve("dstl").resolve(file))
       }
       files().filter(file => file.matches("dstl/data/.*\\.crc")).foreach(file => Files.delete(checkpoint.resolve(file)))
-      val again = new Counting(done)
       val before = DstlEnvironment.get.resources.replayMetrics.skippedSnapshot.value
-      try
+      counting(done) { again =>
         if (SparkFacts.RepairsSnapshots) again.feed()
         else assert(intercept[Exception](again.feed()).getMessage.contains("DSTL_DAMAGED_LOG"))
-      finally again.query.stop()
+      }
       assert(DstlEnvironment.get.resources.replayMetrics.skippedSnapshot.value > before)
       if (SparkFacts.RepairsSnapshots) assert(state() == expected(done + 1))
     }
@@ -150,21 +148,20 @@ class MaterializationSuite extends QuerySuite with Patience {
   test("retention deletes the log below the second newest snapshot, and older snapshots") {
     // Spark alone would retain one snapshot.
     spark.conf.set("spark.sql.streaming.minBatchesToRetain", "1")
-    val counting = new Counting
     // Each store has had two snapshots by now.
     var fewest = Int.MaxValue
     def look(): Unit = {
       val kept = snapshots.groupBy(_.storeDirectory).values.map(_.size)
       if (fewest < Int.MaxValue || kept.size == stores && kept.forall(_ >= 2)) fewest = (kept.toSeq :+ fewest).min
     }
-    try {
+    counting() { query =>
       (1 to 4).foreach { _ =>
-        counting.feedUntilHeld(above = snapshots.map(_.version).maxOption.getOrElse(0L))
+        query.feedUntilHeld(above = snapshots.map(_.version).maxOption.getOrElse(0L))
         look()
         StateStores.maintain()
       }
       eventually {
-        counting.feed()
+        query.feed()
         look()
         StateStores.maintain()
         val oldest = LoggedBatches.entries(checkpoint).head
@@ -175,34 +172,33 @@ class MaterializationSuite extends QuerySuite with Patience {
       // Until the last deletion has completed.
       val lowest = LoggedBatches.entries(checkpoint).head
       eventually {
-        counting.feed()
+        query.feed()
         look()
         StateStores.maintain()
         assert(LoggedBatches.entries(checkpoint).head > lowest)
       }
       assert(fewest >= 2 && fewest < Int.MaxValue)
-    } finally counting.query.stop()
+    }
     assert(state() == expected(LoggedBatches.entries(checkpoint).last.toInt + 1))
   }
 
   test("Spark's maintenance finds a snapshot only once no rollback can remove the entry that holds it") {
     spark.conf.set("spark.sql.streaming.minBatchesToRetain", "2")
-    val counting = new Counting
-    def listed: Seq[Long] = {
+    def listed(run: UUID): Seq[Long] = {
       val configuration = spark.sessionState.newHadoopConf()
-      configuration.set(StreamExecution.RUN_ID_KEY, counting.query.runId.toString)
+      configuration.set(StreamExecution.RUN_ID_KEY, run.toString)
       configuration.setBoolean(EntryPoints.LogsSnapshots, true)
       val store = new Path(s"$checkpoint/state/0/0")
       new DstlCheckpointFileManager(store, configuration).list(store, _.getName.endsWith(".zip")).toSeq
         .map(_.getPath.getName.stripSuffix(".zip").toLong)
     }
-    try {
+    counting() { counting =>
       counting.feedUntilHeld(above = 0)
-      assert(listed == Nil)
+      assert(listed(counting.query.runId) == Nil)
       var last = Seq.empty[Long]
       eventually {
         counting.feed()
-        last = listed
+        last = listed(counting.query.runId)
         assert(last.nonEmpty)
       }
       val newest = LoggedBatches.entries(checkpoint).last
@@ -213,7 +209,7 @@ class MaterializationSuite extends QuerySuite with Patience {
         }
         assert(holds.exists(_ <= newest - 2), s"of $last")
       }
-    } finally counting.query.stop()
+    }
   }
 
   test("Spark's maintenance forgets the files of snapshots that the driver deletes") {
@@ -231,14 +227,13 @@ class MaterializationSuite extends QuerySuite with Patience {
     counting()(_.feedUntilHeld(above = 0))
     val done = LoggedBatches.entries(checkpoint).size
     spark.conf.set(option("enabled"), "false")
-    val plain = new Counting(done)
-    try
+    counting(done) { plain =>
       eventually {
         plain.feed()
         StateStores.maintain()
         assert((0 until stores).forall(store => files().exists(_.matches(s"state/0/$store/\\d+\\.zip"))))
       }
-    finally plain.query.stop()
+    }
     files().filter(_.startsWith("dstl/data/")).foreach(file => Files.delete(checkpoint.resolve(file)))
     assert(state() == expected(LoggedBatches.entries(checkpoint).size))
   }
@@ -278,15 +273,14 @@ class MaterializationSuite extends QuerySuite with Patience {
     }
     def entries = LoggedBatches.entries(checkpoint).size
     val before = kept.bytes
-    val first = new Counting
-    try {
+    counting() { first =>
       first.feedUntilHeld(above = 0)
       // The answer to its next seal tells a store that an entry holds its snapshot.
       eventually {
         first.feed()
         assert(kept.bytes > before)
       }
-    } finally first.query.stop()
+    }
     StateStores.close()
     spark.conf.set(option("materialize.replayCost"), "0")
     // Some stores may not have that answer yet.
