@@ -11,7 +11,7 @@ import scala.jdk.CollectionConverters._
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FSDataInputStream, Path}
 
-import sparkdstl.testing.{DirectWriteFileSystem, Operation}
+import sparkdstl.testing.{DirectWriteFileSystem, FileSystemScheme, Operation}
 import sparkdstl.testing.DirectWriteFileSystem.pause
 
 /**
@@ -67,11 +67,7 @@ object Asked {
     now.map { case (kind, asked) => kind -> (asked - before.getOrElse(kind, None)) }
 }
 
-object DelayedFileSystem {
-  val Scheme = "delayed"
-
-  /** The configuration entry that makes Hadoop find this file system. */
-  val entry: (String, String) = s"fs.$Scheme.impl" -> classOf[DelayedFileSystem].getName
+object DelayedFileSystem extends FileSystemScheme("delayed", classOf[DelayedFileSystem]) {
 
   /** The configuration entry with a specification, a local file: executors read root and delays from it. */
   val SpecEntry: String = s"fs.$Scheme.spec"

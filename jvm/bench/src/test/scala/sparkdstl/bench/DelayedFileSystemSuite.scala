@@ -13,11 +13,7 @@ import sparkdstl.testing.TemporaryDirectory
 
 class DelayedFileSystemSuite extends AnyFunSuite {
 
-  private def configuration: Configuration = {
-    val result = new Configuration(false)
-    result.set(DelayedFileSystem.entry._1, DelayedFileSystem.entry._2)
-    result
-  }
+  private def configuration: Configuration = DelayedFileSystem.configure(new Configuration(false))
 
   private def within(contender: String)(check: (FileSystem, Path) => Assertion): Assertion = TemporaryDirectory.within {
     directory =>
