@@ -18,12 +18,7 @@ final case class Workload(name: String, rows: Int, outputMode: OutputMode, build
 object Workload {
   private val keys = 10000
 
-  private val aggregation = Workload(
-    "aggregation",
-    2000,
-    OutputMode.Update(),
-    _.groupBy("key").agg(count("*").as("count"), sum("number").as("sum"))
-  )
+  private val aggregation = totals("aggregation", 2000, col("key"))
 
   private val windows = Workload(
     "windows",
@@ -86,20 +81,14 @@ object Workload {
   )
 
   /** The aggregation over 200,000 keys, each once in a hundred ticks. */
-  private val accounts = Workload(
-    "accounts",
-    2000,
-    OutputMode.Update(),
-    _.groupBy((col("number") % 200000).as("key")).agg(count("*").as("count"), sum("number").as("sum"))
-  )
+  private val accounts = totals("accounts", 2000, (col("number") % 200000).as("key"))
 
   /** Work for the processor: 200,000 rows a batch, which change 50,000 keys. */
-  private val busy = Workload(
-    "busy",
-    200 * 1000,
-    OutputMode.Update(),
-    _.groupBy((col("number") % 50000).as("key")).agg(count("*").as("count"), sum("number").as("sum"))
-  )
+  private val busy = totals("busy", 200 * 1000, (col("number") % 50000).as("key"))
+
+  /** Counts and sums the rows of each key. */
+  private def totals(name: String, rows: Int, key: Column): Workload =
+    Workload(name, rows, OutputMode.Update(), _.groupBy(key).agg(count("*").as("count"), sum("number").as("sum")))
 
   val all: Seq[Workload] = Seq(aggregation, windows, join, large, medium, wide, stateless, busy, accounts) ++ sized
 
@@ -109,10 +98,8 @@ object Workload {
   )
 
   /** The query over a memory stream of ticks. */
-  def over(ticks: MemoryStream[Long], workload: Workload): DataFrame = query(ticks.toDF().toDF("tick"), workload)
-
-  private def query(ticks: DataFrame, workload: Workload): DataFrame = workload.build(
-    ticks
+  def over(ticks: MemoryStream[Long], workload: Workload): DataFrame = workload.build(
+    ticks.toDF().toDF("tick")
       .select(
         col("tick"),
         explode(sequence(col("tick") * workload.rows, col("tick") * workload.rows + (workload.rows - 1))).as("number")
