@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package sparkdstl.bench.driver
 
-import java.util.UUID
 import java.util.concurrent.{Executors, ThreadFactory}
 
 import scala.concurrent.{Await, ExecutionContext}
@@ -15,7 +14,7 @@ import sparkdstl.log.coordinator._
 import sparkdstl.log.coordinator.attempts.InlineBudget
 import sparkdstl.log.format.QueryLocation
 import sparkdstl.log.request._
-import sparkdstl.log.runtime.{ProtocolRuntime, RandomSource, ScheduledTimer}
+import sparkdstl.log.runtime.{CountedNames, ProtocolRuntime, ScheduledTimer}
 import sparkdstl.log.storage._
 import sparkdstl.log.storage.StorageOperation.Create
 import sparkdstl.log.transport.{ExecutorLink, FromDriver, MessageCodec, ToDriver}
@@ -30,10 +29,9 @@ final class BenchedRun(executors: ExecutorLink) extends AutoCloseable {
   private val timer = new ScheduledTimer(daemons)
   private val continuations = Executors.newFixedThreadPool(2, daemons)
   private val runtime =
-    new ProtocolRuntime(timer, BenchedRun.Chance, ExecutionContext.fromExecutorService(continuations))
+    new ProtocolRuntime(timer, new CountedNames, ExecutionContext.fromExecutorService(continuations))
 
   val options: LogOptions = LogOptions.default
-  val location: QueryLocation = BenchedRun.Location
   val runs = new CoordinatedRuns
   private val client =
     new StorageClient(
@@ -46,7 +44,7 @@ final class BenchedRun(executors: ExecutorLink) extends AutoCloseable {
 
   val coordinator: RunCoordinator = Await.result(
     RunFactory.begin(
-      QueryStorage(location, client, client, options.commitTimeoutMs),
+      QueryStorage(BenchedRun.Location, client, client, options.commitTimeoutMs),
       RunSetup(SealLoad.Run, "localhost", "benchmark", 0, options),
       DriverResources(executors, budget, new CommitMetrics)
     ),
@@ -56,7 +54,6 @@ final class BenchedRun(executors: ExecutorLink) extends AutoCloseable {
 
   def load(of: DriverLoad): SealLoad = SealLoad(
     of.tasks,
-    SealLoad.StoresOfTask,
     of.bytesPerStore,
     of.formatVersion == 2,
     options.inlineMaxBatchSize,
@@ -98,11 +95,6 @@ object BenchedRun {
   private val OneAttempt = RequestOptions.of(LogOptions.default).copy(policy = RetryPolicy.NoRetry)
   private val Root = new Path("memory:/checkpoint")
   val Location: QueryLocation = QueryLocation(Root, new Path(Root, "dstl"), None)
-
-  private object Chance extends RandomSource {
-    override def nextDouble(): Double = 0.5
-    override def nextUuid(): UUID = UUID.randomUUID()
-  }
 }
 
 /** Keeps objects in memory, and commit entries without their content. */

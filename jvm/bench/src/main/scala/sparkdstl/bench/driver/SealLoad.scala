@@ -10,8 +10,6 @@ import sparkdstl.log.transport.{SealedPart, SealedSegment, ToDriver}
  * The messages of a batch's tasks: a task's small segments are inline within its share of the budget, the others are
  * uploaded to data files.
  *
- * @param stores
- *   of each task
  * @param bytes
  *   of each store's changes
  * @param checkpointIds
@@ -19,13 +17,15 @@ import sparkdstl.log.transport.{SealedPart, SealedSegment, ToDriver}
  */
 final case class SealLoad(
     tasks: Int,
-    stores: Int,
     bytes: Int,
     checkpointIds: Boolean,
     inlineShare: Long,
     maxInlineSegment: Long
 ) {
   import SealLoad._
+
+  /** Of each task. */
+  def stores: Int = StoreNames.size
 
   /** The number of a task's stores whose changes are inline. */
   val inlineStores: Int =
@@ -95,7 +95,7 @@ final case class SealLoad(
   def key(batch: Long, task: Int, store: Int): SegmentKey = SegmentKey(
     0,
     task,
-    StoreNames(store % StoreNames.size),
+    StoreNames(store),
     batch + 1,
     Option.when(checkpointIds)(id(batch, task, store)),
     SegmentKind.Changelog
@@ -109,7 +109,6 @@ final case class SealLoad(
 
 object SealLoad {
   val Run: UUID = new UUID(1, 1)
-  val StoresOfTask = 4
   private val Executors = 10
   private val SegmentsOfFile = 1000
 
