@@ -41,9 +41,6 @@ class StateToolsSuite extends QuerySuite {
   private def batch(number: Int): StateBatch =
     new StateBatch(number.toLong, Files.readAllLines(checkpoint.resolve(s"offsets/$number")).get(1))
 
-  /** Receives what is sent to a port; returns how many bytes. */
-  private def received(send: Int => SentRows): Long = content(send).length.toLong
-
   /** Receives what is sent to a port. */
   private def content(send: Int => SentRows): String =
     Using.resource(new ServerSocket(0, 1, InetAddress.getLoopbackAddress)) { server =>
@@ -85,7 +82,7 @@ class StateToolsSuite extends QuerySuite {
     assert(tools.tables(batch(newest)).linesIterator.size == 4)
     for (read <- Seq(tools.state _, tools.changes _)) {
       CountingFileSystem.reset()
-      assert(received(read(batch(newest), all, _, "secret")) > 0)
+      assert(content(read(batch(newest), all, _, "secret")).nonEmpty)
       val opened = CountingFileSystem.snapshot().pathsOf(Operation.Open).filter(_.getParent.getName == "commits")
       assert(opened.nonEmpty && opened.distinct == opened)
     }
@@ -103,28 +100,23 @@ class StateToolsSuite extends QuerySuite {
     }
   }
 
-  test("the JSON of rows of several schemas has microseconds and nulls") {
+  /** The JSON of the state of a join of a row with these columns: its stores have several schemas. */
+  private def jsonOf(columns: String*): String = {
     val (left, right) = (numbers(), numbers())
-    val rows = left.toDF()
-      .selectExpr("value", "timestamp'2026-10-25 02:59:00.123456Z' AS at", "CAST(null AS int) AS none")
-    val query = start(rows.join(right.toDF(), "value"), "texts", OutputMode.Append())
-    left.addData(1)
+    val query = start(left.toDF().selectExpr(columns: _*).join(right.toDF(), "value"), "joined", OutputMode.Append())
     right.addData(2)
-    query.processAllAvailable()
+    feed(query, left, Seq(1))
     query.stop()
-    val sent =
-      content(new StateTools(checkpoint.toString, Map.empty[String, String].asJava).state(batch(0), all, _, "secret"))
+    content(new StateTools(checkpoint.toString, Map.empty[String, String].asJava).state(batch(0), all, _, "secret"))
+  }
+
+  test("the JSON of rows of several schemas has microseconds and nulls") {
+    val sent = jsonOf("value", "timestamp'2026-10-25 02:59:00.123456Z' AS at", "CAST(null AS int) AS none")
     assert(sent.contains(""""at":"2026-10-25T02:59:00.123456Z","none":null"""), sent)
   }
 
   test("columns of one name are numbered in the JSON of rows of several schemas, as Arrow has them") {
-    val (left, right) = (numbers(), numbers())
-    val rows = left.toDF().selectExpr("value", "value + 1 AS other", "value + 2 AS other")
-    val query = start(rows.join(right.toDF(), "value"), "named", OutputMode.Append())
-    feed(query, left, Seq(1))
-    query.stop()
-    val sent =
-      content(new StateTools(checkpoint.toString, Map.empty[String, String].asJava).state(batch(0), all, _, "secret"))
+    val sent = jsonOf("value", "value + 1 AS other", "value + 2 AS other")
     assert(sent.contains(""""value":1,"other_0":2,"other_1":3"""), sent)
   }
 
