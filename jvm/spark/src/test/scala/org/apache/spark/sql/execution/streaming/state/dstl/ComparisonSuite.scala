@@ -216,10 +216,6 @@ abstract class ComparisonSuite extends LocalSpark with BeforeAndAfterAll {
     val isReadable: Boolean =
       SparkFacts.ReadableFormats.contains(contender.configuration.getOrElse(formatKey, "1").toInt)
 
-    /** The state as Spark's readers return it. */
-    def readable(outcome: Outcome): Outcome =
-      if (isReadable) outcome else outcome.copy(state = outcome.state.map(_ => Nil))
-
     /** Empty if the state is not readable. */
     def readState(options: Map[String, String]): Seq[String] =
       if (!isReadable) Nil

@@ -19,7 +19,7 @@ class RollbackSuite extends ComparisonSuite {
     Files.deleteIfExists(file.resolveSibling(s".${file.getFileName}.crc")): Unit
   }
 
-  private def expected: Outcome = expectedOf(operator)
+  private lazy val expected: Outcome = expectedOf(operator)
 
   private val uploading = ours.and(option("inline.maxSegmentSize") -> "0").named("uploading")
 
@@ -56,11 +56,9 @@ class RollbackSuite extends ComparisonSuite {
       second.add(batches.head)
       second.play(batches.drop(1).take(1))
       second.play(batches.drop(2))
-      val outcome = Outcome(
-        (first.output - 1L - 2L) ++ second.output,
-        operator.state.map(second.readState)
-      )
-      assert(outcome == second.readable(expected))
+      val state = if (second.isReadable) expected.state else Seq(Nil)
+      assert((first.output - 1L - 2L) ++ second.output == expected.batches)
+      assert(operator.state.map(second.readState) == state)
     }
 
   for (isUndone <- Seq(true, false))
@@ -90,20 +88,5 @@ class RollbackSuite extends ComparisonSuite {
     val path = new Path(commits.toString)
     val manager = new DstlCheckpointFileManager(path, spark.sessionState.newHadoopConf())
     assert(manager.list(path).map(_.getPath.getName.toInt).toSeq == (0 to 40))
-  }
-
-  test("deleting commit entries through the log of a stopped query is a rollback too") {
-    val at = fresh("asked")
-    val first = new Playing(operator, ours, at)
-    val query = first.start()
-    try Seq(batches.head, batches(2), batches(2)).foreach(first.feed(query, _))
-    finally query.stop()
-    execution(query).commitLog.purgeAfter(0)
-    execution(query).offsetLog.purgeAfter(0)
-    assert(LoggedBatches.entries(at) == Seq(0))
-    val second = new Playing(operator, ours, at)
-    second.add(batches.head)
-    second.play(batches.drop(1))
-    assert(Outcome((first.output - 1L - 2L) ++ second.output, operator.state.map(second.readState)) == expected)
   }
 }
