@@ -31,16 +31,13 @@ class TakeOverSuite extends ComparisonSuite {
   for (operator <- operators; version <- Seq(1, 2))
     test(s"${operator.name}: a stock checkpoint is continued in the log, checkpoint format version $version") {
       // Changelog checkpointing is an option of stock Spark's provider, which stays; without it there are no changelogs.
-      inFormat(version, stock, ours.and(changelogKey -> "true"), below) match {
-        case Seq(stockSpark, provider, fileManager) =>
-          val wanted = expectedOf(operator, stockSpark)
-          // Spark records the provider's class in the checkpoint, so it keeps stock's although ours is configured.
-          Seq(provider, fileManager).foreach { contender =>
-            val (playing, outcome) = handOver(operator, stockSpark, contender)
-            assert(outcome == wanted, contender.name)
-            assert(LoggedBatches.of(playing.checkpoint) == Set(2))
-          }
-        case other => fail(other.toString)
+      val stockSpark +: others = inFormat(version, stock, ours.and(changelogKey -> "true"), below): @unchecked
+      val wanted = expectedOf(operator, stockSpark)
+      // Spark records the provider's class in the checkpoint, so it keeps stock's although ours is configured.
+      others.foreach { contender =>
+        val (playing, outcome) = handOver(operator, stockSpark, contender)
+        assert(outcome == wanted, contender.name)
+        assert(LoggedBatches.of(playing.checkpoint) == Set(2))
       }
     }
 
@@ -57,28 +54,19 @@ class TakeOverSuite extends ComparisonSuite {
   for (operator <- operators; version <- Seq(1, 2))
     test(s"${operator.name}: stock Spark on a checkpoint whose state is in the log names a changelog that it lacks, " +
       s"checkpoint format version $version") {
-      inFormat(version, below, stock) match {
-        case Seq(fileManager, stockSpark) =>
-          val playing = new Playing(operator, fileManager, fresh("opened-by-stock"))
-          playing.play(batches.take(2))
-          val before = playing.output
-          configure(playing.session, stockSpark)
-          val error = failure(playing.play(batches.drop(2)))
-          assert(error.contains(".changelog"), error)
-          assert(
-            Seq(
-              "FAILED_READ_FILE",
-              "CANNOT_LOAD_STATE_STORE",
-              "Error reading streaming state file"
-            ).exists(error.contains(_)),
-            error
-          )
-          assert(playing.output == before, "it gave rows that are built on no state")
-          configure(playing.session, fileManager)
-          playing.catchUp()
-          assert(playing.output == expectedOf(operator, stockSpark).batches, "it cannot continue with the log")
-        case other => fail(other.toString)
-      }
+      val Seq(fileManager, stockSpark) = inFormat(version, below, stock): @unchecked
+      val playing = new Playing(operator, fileManager, fresh("opened-by-stock"))
+      playing.play(batches.take(2))
+      val before = playing.output
+      configure(playing.session, stockSpark)
+      val error = failure(playing.play(batches.drop(2)))
+      assert(error.contains(".changelog"), error)
+      val ofSpark = Seq("FAILED_READ_FILE", "CANNOT_LOAD_STATE_STORE", "Error reading streaming state file")
+      assert(ofSpark.exists(error.contains(_)), error)
+      assert(playing.output == before, "it gave rows that are built on no state")
+      configure(playing.session, fileManager)
+      playing.catchUp()
+      assert(playing.output == expectedOf(operator, stockSpark).batches, "it cannot continue with the log")
     }
 
   test("stock Spark without the provider's class says which class it lacks") {
@@ -128,12 +116,8 @@ class TakeOverSuite extends ComparisonSuite {
   for (operator <- Seq(Operator.totals, snapshots); (from, to) <- Seq((1, 2), (2, 1)))
     test(s"${operator.name}: a change of checkpoint format version from $from to $to behaves as in stock Spark") {
       val outcomes = Seq(stock, ours).map { contender =>
-        inFormat(from, contender) ++ inFormat(to, contender) match {
-          case Seq(before, after) =>
-            try Right(handOver(operator, before, after)._2)
-            catch { case e: Exception => Left(condition(e)) }
-          case other => fail(other.toString)
-        }
+        try Right(handOver(operator, inFormat(from, contender).head, inFormat(to, contender).head)._2)
+        catch { case e: Exception => Left(condition(e)) }
       }
       info(s"stock Spark: ${outcomes.head.fold(identity, _ => "continues")}")
       // Stock Spark fails on the snapshots' names; this project's provider names the cause.
