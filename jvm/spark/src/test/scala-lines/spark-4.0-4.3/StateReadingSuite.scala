@@ -9,14 +9,6 @@ import org.apache.spark.sql.execution.streaming.state.dstl.{ComparisonSuite, Con
 /** State in the log is read by Spark's state data sources as stock Spark's state is. */
 class StateReadingSuite extends ComparisonSuite {
   private val join = Operator("join", Joins.join("full_outer"), readsBoth = true)
-  private val snapshots = Operator.totals.copy(
-    name = "totals with snapshots",
-    // A store that is unloaded after each batch makes its snapshots part of commits.
-    configuration = Map(
-      "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1",
-      "spark.sql.streaming.stateStore.unloadOnCommit" -> "true"
-    )
-  )
 
   private def read(session: SparkSession, format: String, at: LocalPath, options: (String, String)*): Seq[String] =
     session.read.format(format).options(options.toMap).load(at.toString).collect().map(_.json).sorted.toSeq
@@ -93,7 +85,7 @@ class StateReadingSuite extends ComparisonSuite {
 
   for (version <- SparkFacts.ReadableFormats if SparkFacts.UnloadsOnCommit)
     test(s"a partition's state is rebuilt from a snapshot and the log after it, checkpoint format version $version") {
-      sameFor(snapshots, inFormat(version, stock, ours)) { (session, at) =>
+      sameFor(Operator.snapshots, inFormat(version, stock, ours)) { (session, at) =>
         // Stores that are unloaded have a snapshot from the second batch on.
         val from = Seq("snapshotStartBatchId" -> "1", "snapshotPartitionId" -> "0", "batchId" -> "2")
         Seq(read(session, "statestore", at, from: _*))

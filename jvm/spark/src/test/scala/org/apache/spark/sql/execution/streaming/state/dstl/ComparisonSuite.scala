@@ -260,4 +260,13 @@ object Operator {
     _.events.groupBy("key").agg(count("value").as("count"), sum("value").as("sum")),
     OutputMode.Update()
   )
+
+  /** The same, with snapshots: a store that is unloaded after each batch makes them part of commits. */
+  val snapshots: Operator = totals.copy(
+    name = "totals with a snapshot of each version",
+    configuration = Map(
+      "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1",
+      "spark.sql.streaming.stateStore.unloadOnCommit" -> "true"
+    )
+  )
 }

@@ -82,18 +82,9 @@ class TakeOverSuite extends ComparisonSuite {
     assert(error.contains("ClassNotFoundException") && error.contains(s"$pinned.Absent"), error)
   }
 
-  private val snapshots = Operator.totals.copy(
-    name = "totals with a snapshot of each version",
-    // A store that is unloaded after each batch makes its snapshots part of commits.
-    configuration = Map(
-      "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1",
-      "spark.sql.streaming.stateStore.unloadOnCommit" -> "true"
-    )
-  )
-
   test("a plain snapshot above those that were taken over is not loaded: an interrupted repartition leaves such ones") {
     assume(SparkFacts.UnloadsOnCommit, "on this Spark, stores do not write a snapshot with each batch")
-    val playing = new Playing(Operator.totals, stock.and(snapshots.configuration.toSeq: _*), fresh("above"))
+    val playing = new Playing(Operator.totals, stock.and(Operator.snapshots.configuration.toSeq: _*), fresh("above"))
     val stockProvider = classOf[RocksDBStateStoreProvider].getName
     playing.play(batches.take(2))
     Seq("0", "1").map(playing.checkpoint.resolve("offsets").resolve(_)).foreach { offsets =>
@@ -103,7 +94,7 @@ class TakeOverSuite extends ComparisonSuite {
       )
       Files.deleteIfExists(offsets.resolveSibling(s".${offsets.getFileName}.crc"))
     }
-    configure(playing.session, ours.and(snapshots.configuration.keys.toSeq.zip(Seq("100", "false")): _*))
+    configure(playing.session, ours.and(Operator.snapshots.configuration.keys.toSeq.zip(Seq("100", "false")): _*))
     playing.play(batches.drop(2))
     val zips = FileUtils.listFiles(playing.checkpoint.resolve("state").toFile, Array("zip"), true).asScala
       .filter(_.getName == "2.zip")
@@ -113,7 +104,7 @@ class TakeOverSuite extends ComparisonSuite {
   }
 
   // Spark 4.2.0 refuses all of these. If a later one allows some, this project's provider must as well.
-  for (operator <- Seq(Operator.totals, snapshots); (from, to) <- Seq((1, 2), (2, 1)))
+  for (operator <- Seq(Operator.totals, Operator.snapshots); (from, to) <- Seq((1, 2), (2, 1)))
     test(s"${operator.name}: a change of checkpoint format version from $from to $to behaves as in stock Spark") {
       val outcomes = Seq(stock, ours).map { contender =>
         try Right(handOver(operator, inFormat(from, contender).head, inFormat(to, contender).head)._2)
