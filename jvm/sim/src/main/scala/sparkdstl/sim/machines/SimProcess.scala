@@ -2,7 +2,7 @@
 package sparkdstl.sim.machines
 
 import scala.collection.mutable
-import scala.concurrent.ExecutionContext
+import scala.concurrent.{ExecutionContext, Future, Promise}
 import scala.util.control.NonFatal
 
 import sparkdstl.log.runtime.{Cancellable, ProtocolRuntime, Timer}
@@ -65,6 +65,13 @@ final class SimProcess(
   /** Runs `action` in this process later. */
   def after(millis: Double)(action: => Unit): Cancellable =
     scheduler.schedule(this, (millis * 1e6).toLong)(() => action)
+
+  /** Completes later. */
+  def pausing(millis: Double): Future[Unit] = {
+    val done = Promise[Unit]()
+    after(millis)(done.success(()): Unit): Unit
+    done.future
+  }
 
   /** Runs `action` in this process now; never if it has crashed, and on resume if it is paused. */
   def perform(action: => Unit): Unit = if (!crashed) run(new scheduler.Event(this, () => action))

@@ -47,7 +47,7 @@ final class Ending(world: World, chance: Chance) {
 
   /** A driver crashes at an earlier request. If its run had ended, the next run is scheduled. */
   def lost(crashed: Application): Unit =
-    if (application.contains(crashed) && phase == "recovering") recover(latest)
+    if (application.contains(crashed) && phase == "recovering") recover()
 
   def begin(survivor: Option[Application]): Unit = {
     deletesInVain = faults.mayStrike(Faults.OfDeletions)
@@ -57,9 +57,9 @@ final class Ending(world: World, chance: Chance) {
     enter("recovering", config.batchesToRetain + 2L)
     survivor match {
       case Some(running) => running.query.foreach { query =>
-          query.whenEnded.onComplete(end => recovered(end, latest))(running.driver.executor)
+          query.whenEnded.onComplete(recovered)(running.driver.executor)
         }
-      case None => recover(latest)
+      case None => recover()
     }
     lookLater()
   }
@@ -115,12 +115,12 @@ final class Ending(world: World, chance: Chance) {
     on.startQuery(batches, lingerMillis).onComplete(ended)(on.driver.executor)
   }
 
-  private def recover(latest: Double): Unit = {
+  private def recover(): Unit = {
     phase = "recovering"
-    runOn(if (config.shortRuns) Some(2) else None)(recovered(_, latest))
+    runOn(if (config.shortRuns) Some(2) else None)(recovered)
   }
 
-  private def recovered(end: Try[Unit], latest: Double): Unit = {
+  private def recovered(end: Try[Unit]): Unit = {
     lastEnd = end.failed.get.toString
     end.failed.get match {
       case _: QueryFinished | _: QueryStopped =>
@@ -129,7 +129,7 @@ final class Ending(world: World, chance: Chance) {
     if (failedRuns > MaxFailedRuns) verdict.violate(s"without faults runs keep failing: $state")
     else if (model.newest < target) {
       phase = "between two runs"
-      world.after(chance.millis(500))(recover(latest))
+      world.after(chance.millis(500))(recover())
     } else {
       // Its executors crash later, and their last requests take effect later still.
       val outlived = if (chance.happens(0.4)) application.map(_.crash()).map(_ => quietAfterMillis) else None

@@ -211,9 +211,5 @@ final class SparkExecutor(
 
   private def watch[T](what: String, wait: Future[T]): Future[T] = setting.watch(process, what, wait)
 
-  private def pause(millis: Double): Future[Unit] = {
-    val done = Promise[Unit]()
-    val _ = process.after(chance.millis(millis))(done.success(()): Unit)
-    done.future
-  }
+  private def pause(millis: Double): Future[Unit] = process.pausing(chance.millis(millis))
 }

@@ -98,11 +98,11 @@ final class SparkQuery(
 
   private def batchesFrom(batch: Long): Future[Unit] = interruptible(runBatch(batch)).flatMap { _ =>
     left = left.map(_ - 1)
-    if (left.exists(_ <= 0)) pause(lingerMillis).flatMap(_ => Future.failed(new QueryFinished))
+    if (left.exists(_ <= 0)) process.pausing(lingerMillis).flatMap(_ => Future.failed(new QueryFinished))
     else {
       val millis = restMillis + faults.millis(FaultKind.SlowTrigger, 1500, chance)
       restMillis = 0
-      pause(millis).flatMap(_ => batchesFrom(batch + 1))
+      process.pausing(millis).flatMap(_ => batchesFrom(batch + 1))
     }
   }
 
@@ -207,12 +207,6 @@ final class SparkQuery(
         Future.unit
       } else act()
     }
-  }
-
-  private def pause(millis: Double): Future[Unit] = {
-    val done = Promise[Unit]()
-    val _ = process.after(millis)(done.success(()): Unit)
-    done.future
   }
 
   private def watch[T](what: String, wait: Future[T]): Future[T] = setting.watch(process, s"$name: $what", wait)
