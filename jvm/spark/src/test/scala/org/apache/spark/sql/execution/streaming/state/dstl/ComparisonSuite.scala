@@ -14,7 +14,7 @@ import org.scalatest.{Assertion, BeforeAndAfterAll}
 import sparkdstl.testing.LocalFiles
 
 import org.apache.spark.sql.{DataFrame, Encoders, SparkSession}
-import org.apache.spark.sql.execution.streaming.runtime.{MemoryStream, MicroBatchExecution, StreamingQueryWrapper}
+import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.execution.streaming.state.{RocksDBStateStoreProvider, StateStore}
 import org.apache.spark.sql.functions._
 import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, Trigger}
@@ -221,9 +221,6 @@ abstract class ComparisonSuite extends LocalSpark with BeforeAndAfterAll {
       if (!isReadable) Nil
       else StoredStateShims.read(session, location, options)
   }
-
-  protected def execution(query: StreamingQuery): MicroBatchExecution =
-    query.asInstanceOf[StreamingQueryWrapper].streamingQuery.asInstanceOf[MicroBatchExecution]
 
   /** No changelog became a file, and the entry of each batch carries its state. */
   protected def assertInLog(checkpoint: LocalPath, expected: Set[Long]): Assertion = {

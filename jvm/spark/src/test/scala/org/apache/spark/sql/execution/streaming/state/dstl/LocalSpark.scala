@@ -10,6 +10,7 @@ import org.scalatest.time.{Millis, Seconds, Span}
 import sparkdstl.log.config.LogOptions
 
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, StreamingQueryWrapper}
 import org.apache.spark.sql.streaming.StreamingQuery
 
 /** A Spark in the tests' process, with its files in one directory. */
@@ -47,6 +48,9 @@ abstract class LocalSpark extends AnyFunSuite {
     (common ++ configurations).foreach { case (key, value) => builder.config(key, value) }
     builder.getOrCreate()
   }
+
+  protected def execution(query: StreamingQuery): MicroBatchExecution =
+    query.asInstanceOf[StreamingQueryWrapper].streamingQuery.asInstanceOf[MicroBatchExecution]
 
   /** Runs a query until it has processed its input, and stops it. */
   protected def complete(query: StreamingQuery): Unit =

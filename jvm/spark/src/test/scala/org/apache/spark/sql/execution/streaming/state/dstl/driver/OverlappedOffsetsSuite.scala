@@ -9,11 +9,10 @@ import scala.util.Using
 
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.coordinator.RunCoordinator
 import sparkdstl.testing.GatedFileSystem
 
 import org.apache.spark.sql.DataFrame
-import org.apache.spark.sql.execution.streaming.runtime.{MemoryStream, MicroBatchExecution, StreamingQueryWrapper}
+import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.execution.streaming.state.dstl.{
   DstlCheckpointFileManager,
   DstlEnvironment,
@@ -39,12 +38,11 @@ class OverlappedOffsetsSuite extends QuerySuite with Patience {
 
   private def at: String = s"gated://$checkpoint"
 
-  private def coordinator: RunCoordinator = DstlEnvironment.get.driver.get.on(new Path(at)).get.coordinator
-
   private def isThere(file: String): Boolean = Files.exists(checkpoint.resolve(file))
 
   /** Whether tasks have sealed changes of a batch, and wait for the driver's answer. */
-  private def hasSealed(batch: Long): Boolean = coordinator.hasSeals(batch)
+  private def hasSealed(batch: Long): Boolean =
+    DstlEnvironment.get.driver.get.on(new Path(at)).get.coordinator.hasSeals(batch)
 
   /** A query with two batches behind it, so that batch 2 is planned while its tasks run. */
   private final class Counting(name: String) {
@@ -76,14 +74,13 @@ class OverlappedOffsetsSuite extends QuerySuite with Patience {
     configure("spark.sql.streaming.metadataCache.enabled" -> "false")
     val input = numbers()
     var query: StreamingQuery = null
-    def log = query.asInstanceOf[StreamingQueryWrapper].streamingQuery.asInstanceOf[MicroBatchExecution].offsetLog
-    val purge = new Thread(() => log.getLatestBatchId(): Unit)
+    val purge = new Thread(() => execution(query).offsetLog.getLatestBatchId(): Unit)
     @volatile var found = Option.empty[Boolean]
     query = input.toDF().writeStream.option("checkpointLocation", at).foreachBatch { (_: DataFrame, batch: Long) =>
       if (batch == 1) {
         GatedFileSystem.open()
         purge.join()
-        found = Some(log.get(batch).isDefined)
+        found = Some(execution(query).offsetLog.get(batch).isDefined)
       }
     }.start()
     try {

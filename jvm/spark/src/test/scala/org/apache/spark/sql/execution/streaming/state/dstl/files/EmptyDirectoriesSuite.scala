@@ -8,7 +8,6 @@ import org.apache.hadoop.fs.Path
 
 import sparkdstl.log.format.LogLayout
 
-import org.apache.spark.sql.execution.streaming.runtime.StreamingQueryWrapper
 import org.apache.spark.sql.execution.streaming.state.dstl.{Patience, QuerySuite}
 
 /** A file system with directories. */
@@ -34,7 +33,7 @@ class EmptyDirectoriesSuite extends QuerySuite with Patience {
     val query = counts(input).writeStream.format("memory").queryName("temporary").outputMode("complete").start()
     input.addData(1)
     query.processAllAvailable()
-    val temporary = new Path(query.asInstanceOf[StreamingQueryWrapper].streamingQuery.resolvedCheckpointRoot)
+    val temporary = new Path(execution(query).resolvedCheckpointRoot)
     val files = temporary.getFileSystem(spark.sessionState.newHadoopConf())
     assert(files.exists(temporary))
     query.stop()
