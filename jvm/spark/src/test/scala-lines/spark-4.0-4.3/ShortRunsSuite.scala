@@ -8,13 +8,13 @@ import sparkdstl.log.format.SegmentKind
 import org.apache.spark.sql.Row
 import org.apache.spark.sql.execution.streaming.state.dstl.{LoggedBatches, QuerySuite, SparkFacts, StateStores}
 import org.apache.spark.sql.functions._
-import org.apache.spark.sql.streaming.{OutputMode, Trigger}
+import org.apache.spark.sql.streaming.Trigger
 
 /** A query that commits one batch per run: its log is as short as that of a continuous query. */
 @nowarn("cat=deprecation")
 class ShortRunsSuite extends QuerySuite {
-  private val retained = sys.props.get("sparkdstl.retained").fold(2)(_.toInt)
-  private val runs = sys.props.get("sparkdstl.shortRuns").fold(16)(_.toInt)
+  private val retained = 2
+  private val runs = 16
 
   override protected def configuration: Map[String, String] = super.configuration ++ Map(
     "spark.sql.streaming.minBatchesToRetain" -> retained.toString,
@@ -27,13 +27,7 @@ class ShortRunsSuite extends QuerySuite {
       (0 until runs).foreach { run =>
         val input = numbers()
         (0 to run).foreach(batch => input.addData(0 until 10 + batch))
-        val query = counts(input).writeStream.format("memory")
-          .queryName(s"run$format$run").outputMode(OutputMode.Complete()).option(
-            "checkpointLocation",
-            checkpoint.toString
-          )
-          .trigger(trigger).start()
-        query.awaitTermination()
+        start(counts(input), s"run$format$run", trigger = trigger).awaitTermination()
         // A scheduler starts each run of such a query in another process.
         StateStores.close()
         val entries = LoggedBatches.entries(checkpoint)

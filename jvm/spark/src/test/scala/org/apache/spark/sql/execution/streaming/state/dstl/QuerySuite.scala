@@ -11,10 +11,11 @@ import org.apache.spark.sql.{DataFrame, Encoders}
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.execution.streaming.state.StateStore
 import org.apache.spark.sql.functions.col
-import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery}
+import org.apache.spark.sql.streaming.{OutputMode, StreamingQuery, Trigger}
 
 /** Runs real queries in this process, each test with a new Spark and a directory that is emptied afterwards. */
 abstract class QuerySuite extends LocalSpark with BeforeAndAfterEach {
+
   /** SQL configurations of each test's session. */
   protected def configuration: Map[String, String] = Map(
     providerKey -> classOf[DstlStateStoreProvider].getName,
@@ -65,9 +66,11 @@ abstract class QuerySuite extends LocalSpark with BeforeAndAfterEach {
       result: DataFrame,
       name: String,
       mode: OutputMode = OutputMode.Complete(),
-      at: String = checkpoint.toString
+      at: String = checkpoint.toString,
+      trigger: Trigger = Trigger.ProcessingTime(0)
   ): StreamingQuery =
-    result.writeStream.format("memory").queryName(name).outputMode(mode).option("checkpointLocation", at).start()
+    result.writeStream.format("memory").queryName(name).outputMode(mode).trigger(trigger)
+      .option("checkpointLocation", at).start()
 
   /** Adds `values`, and waits until the query has processed them. */
   protected def feed(query: StreamingQuery, input: MemoryStream[Int], values: Seq[Int]): Unit = {
