@@ -12,6 +12,7 @@ import sparkdstl.log.worker.{SealedStore, SnapshotSchedule, SnapshotUploads, Sta
 import sparkdstl.log.worker.{LocalStore => DroppedStore, StoreSnapshot, TaskWriter, UploadedFiles}
 import sparkdstl.sim.model.{Change, Lineage, LineageFiles, Names, SnapshotPiece, SnapshotZip, StoreNames, Win}
 import sparkdstl.sim.wiring.{ExecutorLog, WrittenSegment}
+import sparkdstl.sim.world.World
 
 /** A version of a store on local disk. */
 final case class LocalState(version: Long, id: Option[String], lineage: Lineage)
@@ -20,10 +21,10 @@ final case class LocalState(version: Long, id: Option[String], lineage: Lineage)
  * A store of one run on one executor, like the adapter's database with its materialization: it remembers which attempt has
  * left its local state, makes snapshots on schedule, and adds them to the log with later seals.
  */
-final class LocalStore(val directory: String, log: ExecutorLog, files: SparkFiles, setting: ExecutorSetting)
+final class LocalStore(val directory: String, log: ExecutorLog, files: SparkFiles, world: World)
     extends DroppedStore {
   import log.environment
-  import setting.{config, reach, verdict}
+  import world.{config, reach, verdict}
   private implicit val executor: ExecutionContext = environment.inline
 
   private val attempts = new StateAttempts
@@ -77,7 +78,7 @@ final class LocalStore(val directory: String, log: ExecutorLog, files: SparkFile
       case None =>
         abandon()
         current = None
-        new StoreLoad(this, log, files, setting).load(version, id).flatMap { loaded =>
+        new StoreLoad(this, log, files, world).load(version, id).flatMap { loaded =>
           val state = LocalState(version, id, loaded.lineage)
           current = Some(state)
           retentionDue = true
@@ -95,7 +96,7 @@ final class LocalStore(val directory: String, log: ExecutorLog, files: SparkFile
   /** Writes the changes of an attempt and commits them locally: the local state is this attempt's, even if it loses. */
   def commit(writer: TaskWriter, base: (LocalState, Option[Long]), change: Change, id: Option[String]): Future[Win] = {
     val (from, baseAttempt) = base
-    val length = if (setting.chance.happens(0.3)) setting.chance.between(200, 1500) else setting.chance.between(40, 120)
+    val length = if (world.chance.happens(0.3)) world.chance.between(200, 1500) else world.chance.between(40, 120)
     val next = LocalState(from.version + 1, id, from.lineage + change.tag)
     val overdue = config.logsSnapshots && schedule.isOverdue
     val isPartOfCommit = change.needsSnapshot || overdue
@@ -207,7 +208,7 @@ final class LocalStore(val directory: String, log: ExecutorLog, files: SparkFile
         work.transit.restart()
         upload(work, uploads)
     }
-    setting.watch(environment.process, s"the snapshot of $directory", ended).failed.foreach(failed(work, _))
+    world.watch(environment.process, s"the snapshot of $directory", ended).failed.foreach(failed(work, _))
   }
 
   private def upload(work: Work, uploads: SnapshotUploads): Future[Unit] = {

@@ -10,9 +10,9 @@ import scala.concurrent.{ExecutionContext, Future, Promise}
 import sparkdstl.log.error.DstlException
 import sparkdstl.log.worker.TaskWriter
 import sparkdstl.sim.machines.SimProcess
-import sparkdstl.sim.model.{Change, Lineage, Names, ReferenceModel, StoreNames, Win}
+import sparkdstl.sim.model.{Change, Lineage, Names, StoreNames, Win}
 import sparkdstl.sim.wiring.ExecutorLog
-import sparkdstl.sim.world.{Chance, FaultKind, Faults, Reach, SimConfig, Verdict}
+import sparkdstl.sim.world.{FaultKind, World}
 
 /**
  * One attempt at a task.
@@ -24,36 +24,16 @@ final case class TaskAttempt(attempt: Long, batch: Long, partition: Int, run: UU
 /** The result of a successful attempt, including its accumulators. */
 final case class TaskResult(attempt: Long, wins: Map[String, Win])
 
-/** What an executor uses of its world. */
-trait ExecutorSetting {
-  def config: SimConfig
-  def faults: Faults
-  def chance: Chance
-  def model: ReferenceModel
-  def verdict: Verdict
-  def reach: Reach
-
-  /** Checks that a wait ends. */
-  def watch[T](process: SimProcess, what: String, wait: Future[T]): Future[T]
-
-  /** A batch was committed so long after its tasks had ended. */
-  def commitTook(millis: Long): Unit
-
-  /** A task has taken so long to write the changes of one store, including its wait for memory. */
-  def writeTook(millis: Long): Unit
-  def publish(path: String, bytes: Array[Byte], by: SimProcess): Unit
-}
-
 /** An executor of one application: its local stores, its tasks and its maintenance. */
 final class SparkExecutor(
     val name: String,
     application: String,
     val process: SimProcess,
-    setting: ExecutorSetting,
+    world: World,
     files: SparkFiles,
     openLog: UUID => ExecutorLog
 ) {
-  import setting.{chance, config, faults, model, reach, verdict}
+  import world.{chance, config, faults, model, reach, verdict}
   private implicit val executor: ExecutionContext = process.inline
 
   private val LockMillis = 50.0
@@ -128,7 +108,7 @@ final class SparkExecutor(
 
   private def storesOf(task: TaskAttempt): Vector[LocalStore] = (0 until config.storesPerTask).map { number =>
     val directory = StoreNames.directory(task.partition, number, config.storesPerTask)
-    stores.getOrElseUpdate((task.run, directory), new LocalStore(directory, log(task.run), files, setting))
+    stores.getOrElseUpdate((task.run, directory), new LocalStore(directory, log(task.run), files, world))
   }.toVector
 
   /** Acquires the stores of an attempt; other attempts wait, as for Spark's database. */
@@ -153,7 +133,7 @@ final class SparkExecutor(
       val change = Change(tag, base._1.lineage.fingerprint, base._1.id, forced)
       val begun = process.timer.nowNanos
       watch(s"memory for ${store.directory}", store.commit(writer, base, change, id)).flatMap { win =>
-        setting.writeTook((process.timer.nowNanos - begun) / 1000000)
+        world.ending.writeTook((process.timer.nowNanos - begun) / 1000000)
         commitAll(task, writer, others, done + (store.directory -> win))
       }
     case _ => Future.successful(done)
@@ -182,7 +162,7 @@ final class SparkExecutor(
   }
 
   private def upload(directory: String, state: LocalState): Future[Unit] = pause(20).map { _ =>
-    setting.publish(Names.snapshot(directory, state.version, state.id), Lineage.encode(state.lineage), process)
+    world.objects.publish(Names.snapshot(directory, state.version, state.id), Lineage.encode(state.lineage), process)
   }
 
   /** Deletes plain snapshots by Spark's rule: the oldest of the last `batchesToRetain` versions before the newest snapshot stays. */
@@ -209,7 +189,7 @@ final class SparkExecutor(
     }
   }
 
-  private def watch[T](what: String, wait: Future[T]): Future[T] = setting.watch(process, what, wait)
+  private def watch[T](what: String, wait: Future[T]): Future[T] = world.watch(process, what, wait)
 
   private def pause(millis: Double): Future[Unit] = process.pausing(chance.millis(millis))
 }

@@ -14,7 +14,7 @@ import sparkdstl.log.format.LogLayout
 import sparkdstl.sim.machines.SimProcess
 import sparkdstl.sim.model.{CommitContent, Names, PlanOracle}
 import sparkdstl.sim.wiring.DriverLog
-import sparkdstl.sim.world.FaultKind
+import sparkdstl.sim.world.{FaultKind, World}
 
 /** The query was stopped by an interrupt of its thread. */
 final class QueryStopped extends RuntimeException("the query was stopped")
@@ -32,13 +32,13 @@ final class SparkQuery(
     val run: UUID,
     batchesToRun: Option[Int],
     lingerMillis: Double,
-    setting: ExecutorSetting,
+    world: World,
     process: SimProcess,
     files: SparkFiles,
     val log: DriverLog,
     launcher: TaskLauncher
 ) {
-  import setting.{chance, config, faults, model, reach, verdict}
+  import world.{chance, config, faults, model, reach, verdict}
   private implicit val executor: ExecutionContext = process.executor
   private val stopSignal = Promise[Nothing]()
   private var purgedTo = 0L
@@ -174,7 +174,7 @@ final class SparkQuery(
     watch(s"the commit of batch $batch", log.commit(batch, content, taken.map(_.attempt))).transform { result =>
       result match {
         case Success(_) =>
-          setting.commitTook((process.timer.nowNanos - begun) / 1000000)
+          world.ending.commitTook((process.timer.nowNanos - begun) / 1000000)
           model.acknowledged(intent)
         case Failure(unknown: DstlException) if unknown.condition == "DSTL_COMMIT_UNKNOWN" =>
         case Failure(error) => model.refused(intent, error)
@@ -209,7 +209,7 @@ final class SparkQuery(
     }
   }
 
-  private def watch[T](what: String, wait: Future[T]): Future[T] = setting.watch(process, s"$name: $what", wait)
+  private def watch[T](what: String, wait: Future[T]): Future[T] = world.watch(process, s"$name: $what", wait)
 
   private def interruptible[T](wait: Future[T]): Future[T] = Future.firstCompletedOf(Seq(wait, stopSignal.future))
 }

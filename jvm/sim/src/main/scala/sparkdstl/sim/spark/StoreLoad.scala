@@ -10,6 +10,7 @@ import sparkdstl.log.read.FoundSegment
 import sparkdstl.log.transport.SnapshotPlace
 import sparkdstl.sim.model.{Change, Lineage, LineageFiles, Names}
 import sparkdstl.sim.wiring.ExecutorLog
+import sparkdstl.sim.world.World
 
 /**
  * A state that was read from storage.
@@ -21,8 +22,8 @@ import sparkdstl.sim.wiring.ExecutorLog
 final case class LoadedState(lineage: Lineage, from: Long, bytes: Long, epoch: Long, replayedBytes: Long)
 
 /** One load of a store from storage: the newest readable snapshot and the changelogs after it. */
-final class StoreLoad(store: LocalStore, log: ExecutorLog, files: SparkFiles, setting: ExecutorSetting) {
-  import setting.{reach, verdict}
+final class StoreLoad(store: LocalStore, log: ExecutorLog, files: SparkFiles, world: World) {
+  import world.{reach, verdict}
   private implicit val executor: ExecutionContext = log.environment.inline
   private val directory = store.directory
 
@@ -34,13 +35,13 @@ final class StoreLoad(store: LocalStore, log: ExecutorLog, files: SparkFiles, se
       for {
         there <- log.versions(directory)
         // With stock Spark's provider name snapshots are files.
-        needsPlain = !setting.config.logsSnapshots || LocalStore.needsPlain(there, version)
+        needsPlain = !world.config.logsSnapshots || LocalStore.needsPlain(there, version)
         plain <- if (needsPlain) plainSnapshots() else Future.successful(Set.empty[Snapshot])
         logged = there.snapshots.map(place => (place.version, place.id) -> place).toMap
         _ = log.reader.prefetch(math.max(0, version - 3) until version)
         state <- rebuild(version, id, plain, logged)
       } yield {
-        setting.model.loaded(log.environment.process.name, log.run.run, directory, version, state.lineage)
+        world.model.loaded(log.environment.process.name, log.run.run, directory, version, state.lineage)
         state
       }
 

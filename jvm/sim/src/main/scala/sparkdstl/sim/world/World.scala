@@ -7,7 +7,6 @@ import scala.concurrent.{ExecutionContext, Future}
 import sparkdstl.sim.machines._
 import sparkdstl.sim.model.{PlanOracle, ReferenceModel, RetentionOracle, StorageReader}
 import sparkdstl.sim.play.{Director, Ending}
-import sparkdstl.sim.spark.ExecutorSetting
 import sparkdstl.sim.wiring.ProcessEnvironment
 
 /** The result of a world and the counts of its probes. */
@@ -22,7 +21,7 @@ final case class WorldResult(
 )
 
 /** One world from one seed: its processes, storage, network, reference model and director. */
-final class World(val config: SimConfig, keepSchedule: Boolean) extends ExecutorSetting {
+final class World(val config: SimConfig, keepSchedule: Boolean) {
   private val MaxSteps = 1000000L
   private val LongestWaitMillis = 30 * 60000.0
 
@@ -84,8 +83,6 @@ final class World(val config: SimConfig, keepSchedule: Boolean) extends Executor
   def diskOf(host: Int): SimDisk =
     disks.getOrElseUpdate(host, new SimDisk(root.fork(s"disk $host"), faults, verdict))
 
-  override def publish(path: String, bytes: Array[Byte], by: SimProcess): Unit = objects.publish(path, bytes, by)
-
   /** Runs `action` later, independent of all processes. */
   def after(millis: Double)(action: => Unit): Unit = wire.after(millis)(action): Unit
 
@@ -114,12 +111,8 @@ final class World(val config: SimConfig, keepSchedule: Boolean) extends Executor
     verdict.note(s"    log: $line")
   }
 
-  override def commitTook(millis: Long): Unit = ending.commitTook(millis)
-
-  override def writeTook(millis: Long): Unit = ending.writeTook(millis)
-
   /** Checks that each wait of a live process ends within half an hour, which is longer than any deadline. */
-  override def watch[T](process: SimProcess, what: String, wait: Future[T]): Future[T] = {
+  def watch[T](process: SimProcess, what: String, wait: Future[T]): Future[T] = {
     val pauses = process.pauseCount
     if (!wait.isCompleted) {
       val alarm = wire.after(LongestWaitMillis) {
