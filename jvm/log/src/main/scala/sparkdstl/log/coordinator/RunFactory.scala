@@ -108,7 +108,7 @@ object RunFactory {
       metrics.deletionFailed
     )
     val sweep = new OrphanSweep(storage, entries, fencing, state)
-    val cleanup = new Cleanup(storage, state, deleter, rounds, sweep, claimed.claim, limits.quietMillis)
+    val cleanup = new Cleanup(storage, state, deleter, rounds, sweep, claimed.claim)
     val plans = new BatchPlans(
       for (entry <- claimed.newest.logged; sums <- entry.index.spark; offsets <- sums.offsets) yield entry.batch ->
         offsets,

@@ -9,7 +9,6 @@ import sparkdstl.log.coordinator.view.RetentionLimits
  * @param listEvery one commit entry in so many lists all snapshots; the others continue its list
  * @param fencingRuns the number of claims that are kept: the maximum of runs that can be paused at the same time
  * @param carriedBytes inline bytes of carried snapshots per commit entry, for a query with few stores
- * @param quietMillis how long the end of a run waits until its writes are over, before it marks its claim as ended
  * @param fetchLength bytes of an entry's end that are fetched for its index: enough for some thousand segments
  */
 final case class RunLimits(
@@ -17,6 +16,5 @@ final case class RunLimits(
     listEvery: Long = 64,
     fencingRuns: Int = 100,
     carriedBytes: Long = 256 * 1024,
-    quietMillis: Long = 30000,
     fetchLength: Int = 256 * 1024
 )

@@ -13,7 +13,6 @@ import sparkdstl.log.request.QueryStorage
  * Deletes unneeded objects of the log: on request, after each commit, and at the end of the run.
  *
  * @param claim of the run
- * @param quietMillis how long the end of the run waits until its writes are over
  */
 private[coordinator] final class Cleanup(
     storage: QueryStorage,
@@ -21,9 +20,12 @@ private[coordinator] final class Cleanup(
     deleter: Deleter,
     rounds: RetentionRounds,
     sweep: OrphanSweep,
-    claim: Claim,
-    quietMillis: Long
+    claim: Claim
 ) {
+
+  /** How long the end of the run waits until its writes are over. */
+  private final val QuietMillis = 30000L
+
   private val logger = LoggerFactory.getLogger(classOf[Cleanup])
   private implicit val executor: ExecutionContext = storage.runtime.executor
 
@@ -50,7 +52,7 @@ private[coordinator] final class Cleanup(
 
   /**
    * Marks the claim of the run as ended: no write of the run takes effect any more. Without the mark if the outcome of the last
-   * commit is unknown, or if a write is still under way after `quietMillis`: a hedge that was cancelled, for example.
+   * commit is unknown, or if a write is still under way after half a minute: a hedge that was cancelled, for example.
    */
   def endClaim(): Future[Unit] = {
     val done = Promise[Unit]()
@@ -66,12 +68,12 @@ private[coordinator] final class Cleanup(
   private def markEnd(): Future[Unit] = {
     val epoch = state.get.view.epoch
     val quiet = sweep.whenIdle.flatMap(_ => storage.whenQuiet).map(_ => true)
-    storage.runtime.within(quietMillis, quiet)(false).flatMap {
+    storage.runtime.within(QuietMillis, quiet)(false).flatMap {
       case true => Claims.end(storage, epoch, claim)
       case false =>
         logger.warn(
           s"The claim ${storage.location.epoch(epoch)} of the ended run is not marked as ended, because writes are under way after " +
-            s"${quietMillis / 1000} s: dstl commands that change the checkpoint need --stopped for a while"
+            s"${QuietMillis / 1000} s: dstl commands that change the checkpoint need --stopped for a while"
         )
         Future.unit
     }
