@@ -7,8 +7,9 @@ import org.scalatest.Assertion
 
 import sparkdstl.testing.CountingFileSystem
 
-import org.apache.spark.sql.{ForeachWriter, Row}
+import org.apache.spark.sql.{Encoders, ForeachWriter, Row}
 import org.apache.spark.sql.execution.streaming.RealTimeTrigger
+import org.apache.spark.sql.execution.streaming.sources.LowLatencyMemoryStream
 import org.apache.spark.sql.execution.streaming.state.dstl.{ComparisonSuite, Contender, Event, LoggedBatches}
 import org.apache.spark.sql.execution.streaming.state.dstl.files.RequestCountSuite
 import org.apache.spark.sql.streaming.OutputMode
@@ -47,7 +48,7 @@ abstract class RealTimeBehaviour extends ComparisonSuite {
       "spark.sql.streaming.realTimeMode.allowlistCheck" -> checked.toString,
       CountingFileSystem.entry
     ))
-    val input = LowLatencyShims.of(own)
+    val input = new LowLatencyMemoryStream[Event](0, own, 1)(Encoders.product[Event])
     RealTimeRows.clear()
     def play(events: Seq[Event]): Unit = {
       input.addData(events)
