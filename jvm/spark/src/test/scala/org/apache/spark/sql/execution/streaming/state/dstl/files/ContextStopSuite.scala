@@ -55,6 +55,11 @@ class ContextStopSuite extends QuerySuite with Patience {
     val query: StreamingQuery = begin(input.toDF().groupBy(concat(col("value"), lit("-" * 60)).as("key")).count())
 
     def feed(values: Range): Unit = input.addData(values): Unit
+
+    def process(values: Range): Unit = {
+      feed(values)
+      query.processAllAvailable()
+    }
   }
 
   private def begin(result: DataFrame, afterwards: DataFrame => Unit = _ => ()): StreamingQuery = {
@@ -105,8 +110,7 @@ class ContextStopSuite extends QuerySuite with Patience {
     stopSpark()
     startSpark(more.toSeq: _*)
     val counting = new Counting
-    counting.feed(1 to 10)
-    counting.query.processAllAvailable()
+    counting.process(1 to 10)
     GatedFileSystem.shutAt(path.r)
     counting.feed(values)
     awaitStall()
@@ -119,10 +123,7 @@ class ContextStopSuite extends QuerySuite with Patience {
   )
     test(s"a query that waits for $what fails when the context stops") {
       val counting = new Counting
-      (1 to 3).foreach { batch =>
-        counting.feed(1 to 10 * batch)
-        counting.query.processAllAvailable()
-      }
+      (1 to 3).foreach(batch => counting.process(1 to 10 * batch))
       counting.query.stop()
       stopSpark()
       GatedFileSystem.shutAt(path.r)
@@ -151,10 +152,7 @@ class ContextStopSuite extends QuerySuite with Patience {
     stopSpark()
     startSpark("spark.sql.streaming.minBatchesToRetain" -> "1")
     val counting = new Counting
-    (1 to 2).foreach { batch =>
-      counting.feed(1 to batch)
-      counting.query.processAllAvailable()
-    }
+    (1 to 2).foreach(batch => counting.process(1 to batch))
     // It is read no more.
     GatedFileSystem.shutAt("/offsets/0$".r)
     counting.feed(1 to 3)
@@ -166,8 +164,7 @@ class ContextStopSuite extends QuerySuite with Patience {
 
   test("maintenance of stores logs nothing of the log once the context has stopped") {
     val counting = new Counting
-    counting.feed(1 to 10)
-    counting.query.processAllAvailable()
+    counting.process(1 to 10)
     counting.query.stop()
     spark.stop()
     assert(StateStores.loaded.nonEmpty)
@@ -177,8 +174,7 @@ class ContextStopSuite extends QuerySuite with Patience {
   test("a reader of state that waits for storage fails when the context stops") {
     assume(SparkFacts.ReadableFormats.nonEmpty, "this Spark has no reader of state")
     val counting = new Counting
-    counting.feed(1 to 10)
-    counting.query.processAllAvailable()
+    counting.process(1 to 10)
     counting.query.stop()
     GatedFileSystem.shutAt("/commits/0$".r)
     val reading = Future(StoredStateShims.read(spark, s"gated://$checkpoint", Map.empty))(ExecutionContext.global)
@@ -192,8 +188,7 @@ class ContextStopSuite extends QuerySuite with Patience {
       s"a run marks its end when the context stops, of a query that ${if (isRunning) "is running" else "has ended"}"
     ) {
       val counting = new Counting
-      counting.feed(1 to 10)
-      counting.query.processAllAvailable()
+      counting.process(1 to 10)
       if (!isRunning) counting.query.stop()
       spark.stop()
       assert(files().filter(_.startsWith("dstl/epochs")).sorted == Seq("dstl/epochs/1", "dstl/epochs/1.ended"))
