@@ -33,9 +33,7 @@ class StateToolsSuite extends QuerySuite {
   /** Runs a query that counts, for one batch. */
   private def count(name: String): Unit = {
     val input = numbers()
-    val query = start(counts(input), name)
-    feed(query, input, 0 until 20)
-    query.stop()
+    complete(start(counts(input), name), input, 0 until 20)
   }
 
   private def batch(number: Int): StateBatch =

@@ -42,9 +42,7 @@ class StateCopySuite extends QuerySuite with Patience {
 
   test("a lookup of one key waits for its store alone, that of several for the batch; each value has its batch") {
     val input = numbers()
-    val query = start(counts(input, keys.size), "counts")
-    for (_ <- 0 to 1) feed(query, input, keys)
-    query.stop()
+    complete(start(counts(input, keys.size), "counts"), input, keys, keys)
     val metadata = Files.readAllLines(checkpoint.resolve("offsets/0")).get(1)
     val follower = new StateFollower(checkpoint.toString, Map.empty[String, String].asJava)
     val copy = follower.copy(all)
@@ -81,9 +79,7 @@ class StateCopySuite extends QuerySuite with Patience {
   test("a negative zero and any NaN are looked up as the keys that Spark groups them under") {
     val input = numbers()
     val keyed = input.toDF().selectExpr("IF(value = 0, double('NaN'), 0D) AS key")
-    val query = start(keyed.groupBy("key").count(), "reals")
-    feed(query, input, 0 to 2)
-    query.stop()
+    complete(start(keyed.groupBy("key").count(), "reals"), input, 0 to 2)
     val follower = new StateFollower(checkpoint.toString, Map.empty[String, String].asJava)
     val copy = follower.copy(all)
     try {

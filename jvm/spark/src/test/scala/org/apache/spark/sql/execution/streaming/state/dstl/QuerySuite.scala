@@ -78,6 +78,11 @@ abstract class QuerySuite extends LocalSpark with BeforeAndAfterEach {
     query.processAllAvailable()
   }
 
+  /** Lets a query process these batches, and stops it. */
+  protected def complete(query: StreamingQuery, input: MemoryStream[Int], batches: Seq[Int]*): Unit =
+    try batches.foreach(feed(query, input, _))
+    finally query.stop()
+
   protected def rows(table: String): Set[String] = spark.table(table).collect().map(_.toString).toSet
 
   /** All files below the checkpoint, as paths relative to it. */

@@ -11,9 +11,7 @@ class CompatibilitySuite extends QuerySuite {
 
   /** Runs three batches of ten values each; returns the number of values so far. */
   private def run(input: MemoryStream[Int], from: Int, name: String): Int = {
-    val query = start(counts(input), name)
-    try Seq.range(0, 3).foreach(batch => feed(query, input, from + batch * 10 until from + batch * 10 + 10))
-    finally query.stop()
+    complete(start(counts(input), name), input, Seq.range(from, from + 30).grouped(10).toSeq: _*)
     assert(rows(name) == counted(0 until from + 30))
     from + 30
   }
@@ -22,8 +20,6 @@ class CompatibilitySuite extends QuerySuite {
     configure(providerKey -> classOf[RocksDBStateStoreProvider].getName, changelogKey -> "true")
     spark.conf.unset(fileManagerKey)
   }
-
-  private def ours(): Unit = configure(configuration.toSeq: _*)
 
   private def changelogFiles: Seq[String] = files().filter(_.endsWith(".changelog"))
 
@@ -105,7 +101,7 @@ class CompatibilitySuite extends QuerySuite {
     spark.conf.unset(fileManagerKey)
     val later = run(input, run(input, after, "plain"), "still")
     assert(changelogFiles.nonEmpty)
-    ours()
+    configure(configuration.toSeq: _*)
     run(input, later, "again"): Unit
     assert(logged == Set(0, 1, 2, 9, 10, 11))
   }

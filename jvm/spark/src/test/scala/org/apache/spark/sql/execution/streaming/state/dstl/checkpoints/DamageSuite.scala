@@ -26,9 +26,7 @@ class DamageSuite extends QuerySuite with Patience {
     stopSpark()
     startSpark(more: _*)
     val input = numbers()
-    val query = start(counts(input), "before")
-    (0 until 4).foreach(batch => feed(query, input, batch * 10 until batch * 10 + 10))
-    query.stop()
+    complete(start(counts(input), "before"), input, 0 until 10, 10 until 20, 20 until 30, 30 until 40)
     val repair = damage
     val before = contents()
     input.addData(40 until 50)
@@ -206,9 +204,7 @@ class DamageSuite extends QuerySuite with Patience {
         val pairs = events.join(events.withColumnRenamed("at", "other"), Seq("value"))
         pairs.writeStream.format("noop").option("checkpointLocation", checkpoint.toString).start()
       }
-      val query = startJoin()
-      (0 until 2).foreach(batch => feed(query, input, batch * 10 until batch * 10 + 10))
-      query.stop()
+      complete(startJoin(), input, 0 until 10, 10 until 20)
       val zip = LoggedBatches.index(checkpoint, 0).get.entries.find(_.key.kind == SegmentKind.Snapshot).get
       val part = zip.parts.head
       val file = checkpoint.resolve("dstl").resolve(part.file.get)

@@ -21,9 +21,7 @@ class StartRequestsSuite extends QuerySuite {
   private def requestsOfRestart(): Seq[(Operation, String)] = {
     val before = numbers()
     val query = start(counts(before), "before", at = s"counting://$checkpoint")
-    try {
-      (1 to batches).foreach(value => feed(query, before, Seq(value)))
-    } finally query.stop()
+    complete(query, before, (1 to batches).map(Seq(_)): _*)
     stopSpark()
     startSpark()
     val after = numbers()
