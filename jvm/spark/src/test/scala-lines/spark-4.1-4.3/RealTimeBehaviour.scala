@@ -10,12 +10,12 @@ import sparkdstl.testing.CountingFileSystem
 import org.apache.spark.sql.{Encoders, ForeachWriter, Row}
 import org.apache.spark.sql.execution.streaming.RealTimeTrigger
 import org.apache.spark.sql.execution.streaming.sources.LowLatencyMemoryStream
-import org.apache.spark.sql.execution.streaming.state.dstl.{ComparisonSuite, Contender, Event, LoggedBatches}
+import org.apache.spark.sql.execution.streaming.state.dstl._
 import org.apache.spark.sql.execution.streaming.state.dstl.files.RequestCountSuite
 import org.apache.spark.sql.streaming.OutputMode
 
 /** Real-time mode has the same results as with stock Spark, in lines that have it for stateful queries. */
-abstract class RealTimeBehaviour extends ComparisonSuite {
+abstract class RealTimeBehaviour extends ComparisonSuite with Patience {
   // All stages of a batch run at once.
   override protected def master: String = "local[6]"
 
@@ -50,14 +50,19 @@ abstract class RealTimeBehaviour extends ComparisonSuite {
     ))
     val input = new LowLatencyMemoryStream[Event](0, own, 1)(Encoders.product[Event])
     RealTimeRows.clear()
+    var added = 0L
     def play(events: Seq[Event]): Unit = {
       input.addData(events)
+      added += events.size
       CountingFileSystem.reset()
       val query = input.toDF().groupBy("key").count().writeStream.outputMode(OutputMode.Update())
         .trigger(RealTimeTrigger("500 milliseconds")).option("checkpointLocation", s"$scheme://$checkpoint")
         .foreach(new RealTimeRows).start()
-      try query.processAllAvailable()
-      finally query.stop()
+      try {
+        // A batch may end before its tasks have read a row.
+        eventually(assert(query.exception.nonEmpty || RealTimeRows.all.valuesIterator.sum == added))
+        query.processAllAvailable()
+      } finally query.stop()
       assert(scheme != CountingFileSystem.Scheme || RequestCountSuite.commitsListedBeforeClaim() == 1)
       ()
     }
