@@ -3,6 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl.store
 
 import java.nio.file.Files
 import java.util.UUID
+
 import scala.util.Try
 
 import org.apache.hadoop.fs.Path

@@ -7,6 +7,7 @@ import java.util.{Map => JavaMap}
 import java.util.concurrent.atomic.AtomicInteger
 
 import scala.jdk.CollectionConverters._
+
 import org.scalatest.Assertion
 
 import sparkdstl.log.format.SegmentKind
