@@ -40,6 +40,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.transport._
  * @param overlaps whether options, sink and sources allow tasks before the offsets are durable; for the query's thread, after
  *   Spark has made the query's plan
  * @param read by the start of the run
+ * @param isStarting as in [[sparkdstl.log.request.Requests]]; ends with the first commit that begins, so that no batch is lost
  */
 private[dstl] final class DrivenRun(
     val coordinator: RunCoordinator,
@@ -47,6 +48,7 @@ private[dstl] final class DrivenRun(
     storage: QueryStorage,
     drivenBy: Thread,
     read: KnownFiles,
+    isStarting: AtomicBoolean,
     overlaps: => Boolean
 ) {
   private val isOwned = new AtomicBoolean
@@ -65,11 +67,16 @@ private[dstl] final class DrivenRun(
   def hasCommitted: Boolean = known.isEmpty
 
   /** Commits a batch; see [[RunCoordinator.commit]]. */
-  def commit(batch: Long, content: Array[Byte]): Future[Unit] =
+  def commit(batch: Long, content: Array[Byte]): Future[Unit] = {
+    isStarting.set(false)
     coordinator.commit(batch, content, reports.take(batch)).map(_ => noteCommitted())(ExecutionContext.parasitic)
+  }
 
   /** Forgets what the start has read, because a batch of the query is committed. */
-  def noteCommitted(): Unit = known = None
+  def noteCommitted(): Unit = {
+    isStarting.set(false)
+    known = None
+  }
 
   def isOver: Boolean = !drivenBy.isAlive
 
@@ -188,11 +195,10 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     import checkpoint.{options, root}
     import resources.{application, runtime, waiting}
     endOn(root)
-    val hasBegun = new AtomicBoolean
-    val isStarting = () => !hasBegun.get
-    val storage = resources.storage(checkpoint, isStarting)
+    val isStarting = new AtomicBoolean(true)
+    val storage = resources.storage(checkpoint, () => isStarting.get)
     def checkpointAt(other: Path) =
-      resources.storage(checkpoint.copy(root = other), isStarting).checkpoint
+      resources.storage(checkpoint.copy(root = other), () => isStarting.get).checkpoint
     val known = new KnownFiles(Thread.currentThread())
     val files = new CheckpointFiles(root, checkpoint.configuration, options, resources)
     val reads = new StartReads(root, files, known)(runtime.executor)
@@ -212,7 +218,8 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     }
     val begun = Causes.cleaningUp(abandon())(explained(checkpoint)(waiting.on(beginning)))
     import begun.coordinator
-    val made = new DrivenRun(coordinator, reports, storage, Thread.currentThread(), known, mayOverlap(options))
+    val made =
+      new DrivenRun(coordinator, reports, storage, Thread.currentThread(), known, isStarting, mayOverlap(options))
     // Else the claim of a start that fails looks like that of a run.
     Causes.cleaningUp(end(made)) {
       val finished = explained(checkpoint) {
@@ -221,7 +228,6 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
           begun.missingOffsets.foreach(batch => throw LogErrors.missingOffsets(storage.location.offsetsOf(batch)))
         finished
       }
-      hasBegun.set(true)
       reads.claimed(begun)
       finished.foreach(known.changed)
       restoreDirectories(checkpoint, coordinator.stores, reads)

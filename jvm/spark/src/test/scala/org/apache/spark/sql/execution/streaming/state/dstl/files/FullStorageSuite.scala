@@ -3,7 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl.files
 
 import sparkdstl.testing.FaultyFileSystem
 
-import org.apache.spark.sql.execution.streaming.state.dstl.QuerySuite
+import org.apache.spark.sql.execution.streaming.state.dstl.{QuerySuite, Warnings}
 
 /** Storage without space: a query does not start, and says why, long before the deadline of its requests. */
 class FullStorageSuite extends QuerySuite {
@@ -30,8 +30,12 @@ class FullStorageSuite extends QuerySuite {
     startSpark("spark.hadoop." + FaultyFileSystem.Paths -> paths)
     val input = numbers()
     input.addData(1 to 10)
-    val error = messages(failure(start(counts(input), "full", at = s"faulty://$checkpoint")))
+    var error = ""
+    val warnings = Warnings.during {
+      error = messages(failure(start(counts(input), "full", at = s"faulty://$checkpoint")))
+    }
     assert(error.contains(full), error)
     assert(!error.contains("did not succeed within"), error)
+    assert(warnings.exists(_.contains("It is tried again until 3 s have passed")), warnings)
   }
 }
