@@ -279,20 +279,6 @@ def test_a_commit_during_the_rollback_is_an_error(written: WrittenCheckpoint, mo
             checkpoint.apply_rollback(planned, stopped=True)
 
 
-def test_snapshots_that_executors_write_during_the_rollback_are_deleted(written: WrittenCheckpoint) -> None:
-    """Spark's maintenance writes them for some time after the end of a query."""
-
-    def maintenance(_seconds: float) -> None:
-        for version in (4, 5, 7):
-            (written.root / f"state/0/0/{version}.zip").write_bytes(zip_of({}))
-
-    with spark_dstl.open(str(written.root)) as checkpoint:
-        planned = checkpoint.plan_rollback(3)
-        done = rollback.apply_rollback(checkpoint, planned, wait=maintenance)
-    assert done.deleted == len(planned.objects) + 2
-    assert {path.name for path in (written.root / "state/0/0").glob("*.zip")} == {"3.zip", "4.zip"}
-
-
 def left_behind(written: WrittenCheckpoint) -> set[str]:
     """Write leftovers as queries leave them; return their names."""
     before = names(written.root)

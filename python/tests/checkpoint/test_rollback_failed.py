@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A rollback whose deletions fail."""
+"""A rollback whose deletions fail, or during which executors of the stopped query still write."""
 
 import pytest
-from written_checkpoint import WrittenCheckpoint
+from written_checkpoint import WrittenCheckpoint, zip_of
 
 import spark_dstl
+from spark_dstl.checkpoint.changing import rollback
 from spark_dstl.errors import UnreadableStorage
 
 
@@ -26,3 +27,19 @@ def test_a_failed_deletion_says_what_was_deleted_and_that_it_can_be_repeated(
             checkpoint.apply_rollback(planned, stopped=True)
         monkeypatch.setattr(checkpoint.storage, "delete", delete)
         assert checkpoint.apply_rollback(checkpoint.plan_rollback(1), stopped=True).deleted == 2
+
+
+def test_snapshots_that_executors_write_during_the_rollback_are_deleted(written: WrittenCheckpoint) -> None:
+    """Spark's maintenance writes them for some time after the end of a query."""
+    store = written.root / "state/0/0"
+
+    def maintenance(_seconds: float) -> None:
+        store.mkdir(parents=True, exist_ok=True)
+        for version in (2, 3, 5):
+            (store / f"{version}.zip").write_bytes(zip_of({}))
+
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        planned = checkpoint.plan_rollback(1)
+        done = rollback.apply_rollback(checkpoint, planned, stopped=True, wait=maintenance)
+    assert done.deleted == len(planned.objects) + 2
+    assert {path.name for path in store.glob("*.zip")} == {"2.zip"}
