@@ -37,11 +37,14 @@ final class EntryReader(
     if (known.isEmpty) found
     else found.transformWith {
       // Since the listing, the entry may have been deleted and created again. The cache may have what was read of it.
-      case Success(EntryFound.Plain) => readFrom(batch, fetchLength, None, None)
-      case Failure(error) if meansOtherLength(error) => readFrom(batch, fetchLength, None, None)
+      case Success(EntryFound.Plain) => readAnew(batch)
+      case Failure(error) if meansOtherLength(error) => readAnew(batch)
       case outcome => Future.fromTry(outcome)
     }
   }
+
+  /** The same from storage alone, whatever is known or was read of the entry. */
+  def readAnew(batch: Long): Future[EntryFound] = readFrom(batch, fetchLength, None, None)
 
   private def meansOtherLength(error: Throwable): Boolean =
     StorageErrors.meansTooShort(error) || Causes.of(error).exists(_.isInstanceOf[DamagedLogException])

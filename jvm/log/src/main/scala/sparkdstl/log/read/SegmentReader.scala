@@ -38,9 +38,6 @@ final class SegmentReader(
     reader: UUID
 ) {
   private final val RememberedLinks = 1024
-
-  /** Bytes of an entry's end that mostly have its index. */
-  private final val IndexLength = 64 * 1024
   import storage.{checkpoint, location, log, timeoutMillis}
   private implicit val executor: ExecutionContext = storage.runtime.executor
 
@@ -108,7 +105,7 @@ final class SegmentReader(
 
   /** Whether storage has an entry of `batch` by the reader's run, whatever was read of it before. */
   def isStillCommitted(batch: Long): Future[Boolean] =
-    new EntryReader(storage, IndexLength).read(batch).map(_.logged.exists(_.index.writer.run == reader))
+    entries.readAnew(batch).map(_.logged.exists(_.index.writer.run == reader))
 
   /** The bytes of one part of the segment. */
   def part(found: FoundSegment, index: Int): Future[Array[Byte]] = {
