@@ -168,7 +168,8 @@ object LogOptions {
 
   val CommitTimeout: LogOption[Long] = option("commit.timeout", Duration(Second, 24 * Hour), "10min")(
     "How long the barrier waits for a batch's changes to be durable, and any single request for an answer, before the " +
-      "batch fails. Errors are retried until then, and a storage that stalls for less only makes the batch wait.",
+      "batch fails. Errors are retried until then, and a storage that stalls for less only makes the batch wait. From " +
+      "each start of a query until its first commit, a missing permission or a full disk fails it after three seconds.",
     "execution.checkpointing.timeout"
   )
 
