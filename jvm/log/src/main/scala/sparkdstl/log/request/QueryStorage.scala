@@ -54,4 +54,7 @@ final case class QueryStorage(
 
   /** Completes when no write is under way, nor an attempt at a write that has its outcome. */
   def whenQuiet: Future[Unit] = Future.sequence(Seq(checkpoint, log).map(_.requests.whenQuiet)).map(_ => ())
+
+  /** Completes when no write may take effect any more, as far as a client can tell; see [[Requests.whenSettled]]. */
+  def whenSettled: Future[Unit] = Future.sequence(Seq(checkpoint, log).map(_.requests.whenSettled)).map(_ => ())
 }

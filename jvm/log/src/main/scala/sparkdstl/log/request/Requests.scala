@@ -43,6 +43,7 @@ final class Requests(
   private var attemptsUnderWay = 0
   private var writesUnderWay = 0 // undecided writes, and running attempts at writes
   private var quiet = Promise[Unit]() // completed when that number gets zero
+  private var unansweredNanos = Option.empty[Long] // when the last attempt at a write ended without an answer
   private var closed = false
 
   /**
@@ -83,6 +84,15 @@ final class Requests(
   /** Completes when no write is under way, nor an attempt at a write that has its outcome. */
   def whenQuiet: Future[Unit] = synchronized(if (writesUnderWay == 0) Future.unit else quiet.future)
 
+  /**
+   * Completes when [[whenQuiet]] has, and [[Requests.LateMillis]] after the last attempt at a write that ended without an answer:
+   * storage may have the whole request by then, and carry it out.
+   */
+  def whenSettled: Future[Unit] = whenQuiet.flatMap { _ =>
+    val sinceNanos = synchronized(unansweredNanos).map(runtime.timer.nowNanos - _)
+    sinceNanos.map(Requests.LateMillis - _ / 1000000).filter(_ > 0).fold(Future.unit)(runtime.after)
+  }(runtime.executor)
+
   /** Attempts under way, those of requests with an outcome included. */
   def underWay: Int = synchronized(attemptsUnderWay)
 
@@ -91,9 +101,12 @@ final class Requests(
     if (kind.isWrite) writesUnderWay += 1
   }
 
-  /** Called after the end of an attempt was handled. */
-  private[request] def attemptEnded(kind: RequestKind): Unit = {
-    synchronized(attemptsUnderWay -= 1)
+  /** Called after the end of an attempt was handled. `isAnswered` is whether storage has said what it did. */
+  private[request] def attemptEnded(kind: RequestKind, isAnswered: Boolean): Unit = {
+    synchronized {
+      attemptsUnderWay -= 1
+      if (kind.isWrite && !isAnswered) unansweredNanos = Some(runtime.timer.nowNanos)
+    }
     if (kind.isWrite) writeEnded()
   }
 
@@ -118,4 +131,7 @@ final class Requests(
 private object Requests {
   private val logger = LoggerFactory.getLogger(classOf[Requests])
   private val Closed = "no more requests are made here"
+
+  /** How long after its end an attempt that was not answered may still take effect. */
+  private val LateMillis = 3000L
 }

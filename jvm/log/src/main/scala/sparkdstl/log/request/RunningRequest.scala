@@ -161,7 +161,7 @@ private[request] final class RunningRequest[T](
             proceed()
           }
       }
-    } finally requests.attemptEnded(kind)
+    } finally requests.attemptEnded(kind, result.fold(AttemptState.of(_) == AttemptState.Refused, _ => true))
 
   /** How long the request is tried again after an error that needs an operator. */
   private def retriedMillis: Long =

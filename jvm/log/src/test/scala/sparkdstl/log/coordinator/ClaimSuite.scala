@@ -107,7 +107,10 @@ class ClaimSuite extends AnyFunSuite {
     failure(run.commit(0, content, Seq(1))): Unit
     result(run.close())
     assert(epochs == Seq("1"))
-    result(begin(otherRun).close())
+    val closed = begin(otherRun).close()
+    assert(epochs == Seq("1", "2"), "the entry may still appear")
+    timer.advance(3000)
+    result(closed)
     assert(epochs == Seq("1", "2", "2.ended"))
   })
 

@@ -183,4 +183,24 @@ class RequestOutcomesSuite extends AnyFunSuite {
     assert(quiet.isCompleted && requests.whenQuiet.isCompleted)
     assert(timer.pending == 0)
   })
+
+  test("requests are settled some seconds after the last attempt at a write that was not answered")(new OneRequest {
+    timer.advance(1000)
+    running.attempts.succeed(2)
+    assert(running.outcome.nonEmpty && running.attempts.isCancelled(1))
+    timer.advance(10000)
+    running.attempts.fail(1)
+    val settled = requests.whenSettled
+    assert(requests.whenQuiet.isCompleted && !settled.isCompleted, "storage may still carry out the cancelled attempt")
+    timer.advance(2999)
+    assert(!settled.isCompleted)
+    timer.advance(1)
+    assert(settled.isCompleted && requests.whenSettled.isCompleted && timer.pending == 0)
+  })
+
+  test("requests are settled at once if storage has answered each attempt at a write")(new OneRequest {
+    running.attempts.fail(1, denied)
+    run(read).attempts.fail(1)
+    assert(requests.whenSettled.isCompleted)
+  })
 }

@@ -52,7 +52,7 @@ private[coordinator] final class Cleanup(
 
   /**
    * Marks the claim of the run as ended: no write of the run takes effect any more. Without the mark if the outcome of the last
-   * commit is unknown, or if a write is still under way after half a minute: a hedge that was cancelled, for example.
+   * commit is unknown, or if a write may still take effect after half a minute: a hedge that was cancelled, for example.
    */
   def endClaim(): Future[Unit] = {
     val done = Promise[Unit]()
@@ -67,7 +67,7 @@ private[coordinator] final class Cleanup(
 
   private def markEnd(): Future[Unit] = {
     val epoch = state.get.view.epoch
-    val quiet = sweep.whenIdle.flatMap(_ => storage.whenQuiet).map(_ => true)
+    val quiet = sweep.whenIdle.flatMap(_ => storage.whenSettled).map(_ => true)
     storage.runtime.within(QuietMillis, quiet)(false).flatMap {
       case true => Claims.end(storage, epoch, claim)
       case false =>

@@ -21,7 +21,7 @@ import sparkdstl.log.coordinator.ownership.BasePathOwner
 import sparkdstl.log.coordinator.retention.Deleter
 import sparkdstl.log.error.{Causes, LogErrors, LostObjectException, ProtocolErrors}
 import sparkdstl.log.failpoints.FailPoints
-import sparkdstl.log.format.{CommitEntry, QueryLocation}
+import sparkdstl.log.format.CommitEntry
 import sparkdstl.log.read.{EntryReader, WayBack}
 import sparkdstl.log.request.{QueryStorage, StorageClient}
 import sparkdstl.log.storage.{HadoopLogStorage, KnownFiles}
@@ -223,7 +223,7 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     // Else the claim of a start that fails looks like that of a run.
     Causes.cleaningUp(end(made)) {
       val finished = explained(checkpoint) {
-        val finished = finishRepartition(begun, storage.location, files)
+        val finished = finishRepartition(begun, storage, files)
         if (finished.isEmpty)
           begun.missingOffsets.foreach(batch => throw LogErrors.missingOffsets(storage.location.offsetsOf(batch)))
         finished
@@ -259,13 +259,13 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
   }
 
   /** Writes the offsets of a repartition that was interrupted after its commit entry, which has them; returns their file. */
-  private def finishRepartition(begun: BegunRun, location: QueryLocation, files: CheckpointFiles): Option[Path] = for {
+  private def finishRepartition(begun: BegunRun, storage: QueryStorage, files: CheckpointFiles): Option[Path] = for {
     batch <- begun.committedWithoutOffsets
-    entry <- resources.waiting.on(files.content(location.entry(batch), None)) if entry.isWhole
+    entry <- resources.waiting.on(files.content(storage.location.entry(batch), None)) if entry.isWhole
     offsets <- CommitEntry.offsetsOfRepartition(entry.bytes)
   } yield {
-    val file = location.offsetsOf(batch)
-    files.create(file, offsets)
+    val file = storage.location.offsetsOf(batch)
+    files.create(file, offsets, storage.checkpoint)
     logInfo(s"$file was missing, and is now as the repartition in batch $batch has noted it")
     file
   }

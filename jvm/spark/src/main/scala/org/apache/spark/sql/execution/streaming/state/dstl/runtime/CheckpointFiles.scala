@@ -158,9 +158,11 @@ private[dstl] final class CheckpointFiles(
     })
   }
 
-  /** Creates the file exclusively, as [[creation]] does. */
-  def create(file: Path, content: Array[Byte]): Unit =
-    waiting.on(creation(file, content)(Future.successful(new FileAlreadyExistsException(s"$file already exists"))))
+  /** Creates the file exclusively, as [[creation]] does; `client` is as there. */
+  def create(file: Path, content: Array[Byte], client: StorageClient = storage): Unit =
+    waiting.on(creation(file, content, client)(
+      Future.successful(new FileAlreadyExistsException(s"$file already exists"))
+    ))
 
   /**
    * Creates the file exclusively. A file that exists with the same content counts as created: by an earlier attempt whose reply
