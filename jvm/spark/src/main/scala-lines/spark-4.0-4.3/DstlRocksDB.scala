@@ -11,7 +11,6 @@ import scala.util.control.NonFatal
 import org.apache.commons.lang3.reflect.FieldUtils
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.config.LogOptions
 import sparkdstl.log.read.StoreLoad
 import sparkdstl.log.worker.SnapshotSchedule
 
@@ -43,10 +42,9 @@ private[dstl] final class DstlRocksDB(
   private[store] type Bytes = Array[Byte]
   private[store] type Committed = (Long, StateStoreCheckpointInfo)
 
-  private val options: LogOptions = LogOptions.parse(made.hadoopConf)
-  private val schedule = new SnapshotSchedule(options, made.conf.minDeltasForSnapshot, resources.runtime)
+  private val schedule = new SnapshotSchedule(made.options, made.conf.minDeltasForSnapshot, resources.runtime)
   private val materialization =
-    new Materialization(made.loggingId, options, resources, files, confirmUploaded)
+    new Materialization(made.loggingId, made.options, resources, files, confirmUploaded)
 
   // Guarded by Spark's lock of the store; at the end of a commit, when Spark 4.0 has released that, by the schedule's.
   private var changing = new Changing(new StoreLoad(None, None), loadsEmpty = false)
@@ -188,7 +186,7 @@ private[dstl] final class DstlRocksDB(
 
   /** Makes the manager of the store's files. Called by the constructor. */
   private[store] def managerOfFiles(localTempDir: File): RocksDBFileManager = {
-    val files = new SnapshotFiles(new Path(made.dfsRootDir), made.hadoopConf, resources, store)
+    val files = new SnapshotFiles(new Path(made.dfsRootDir), made.hadoopConf, made.options, resources, store)
     new DstlRocksDBFileManager(made, localTempDir, files, resources, store)
   }
 

@@ -9,7 +9,6 @@ import org.apache.commons.lang3.reflect.FieldUtils
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
-import sparkdstl.log.config.LogOptions
 import sparkdstl.log.error.LogErrors
 import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
@@ -44,7 +43,6 @@ private[store] final class DstlRocksDBFileManager(
   private[store] type SnapshotFileMap = scala.collection.Map[String, RocksDBSnapshotFile]
 
   private val root = new Path(of.dfsRootDir)
-  private val options: LogOptions = LogOptions.parse(of.hadoopConf)
 
   /** The files of snapshots that are in data files, with their places. */
   val uploadedFiles = new UploadedFiles
@@ -231,12 +229,12 @@ private[store] final class DstlRocksDBFileManager(
   }
 
   /** Puts files of `directory`, which are in the log as well, into the SST cache. */
-  def cache(directory: File, immutable: Iterable[RocksDBImmutableFile]): Unit = if (options.localRecoveryMaxSize > 0)
+  def cache(directory: File, immutable: Iterable[RocksDBImmutableFile]): Unit = if (of.options.localRecoveryMaxSize > 0)
     resources.sstCache.put(
       of.dfsRootDir,
       immutable.map(file => file.dfsFileName -> localFile(directory, file).toPath).toMap,
       localTempDir.getParentFile.getParentFile.toPath,
-      options.localRecoveryMaxSize
+      of.options.localRecoveryMaxSize
     )
 
   /** The file in the SST cache, if it has the content that the log has. */

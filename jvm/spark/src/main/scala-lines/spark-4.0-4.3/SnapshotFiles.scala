@@ -28,10 +28,11 @@ import org.apache.spark.util.Utils
 private[dstl] final class SnapshotFiles(
     root: Path,
     configuration: Configuration,
+    options: LogOptions,
     resources: ProcessResources,
     store: Option[LoggedStore]
 ) extends FilterFileSystem(resources.fileSystem(root, configuration)) {
-  private val storage = new CheckpointFiles(root, configuration, LogOptions.parse(configuration), resources)
+  private val storage = new CheckpointFiles(root, configuration, options, resources)
   private val directory = store.fold(new PlainDirectory(storage))(new StoreDirectory(_, storage))
 
   override def open(file: Path, bufferSize: Int): FSDataInputStream =

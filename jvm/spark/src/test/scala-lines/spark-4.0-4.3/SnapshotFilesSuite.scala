@@ -9,6 +9,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
+import sparkdstl.log.config.LogOptions
 import sparkdstl.log.read.StoreLoad
 import sparkdstl.testing.TemporaryDirectory
 
@@ -34,7 +35,7 @@ class SnapshotFilesSuite extends AnyFunSuite {
         zip.close()
         val configuration = new Configuration
         val store = new Path(snapshot.getParent.toUri)
-        val files = new SnapshotFiles(store, configuration, DstlEnvironment.get.resources, None)
+        val files = new SnapshotFiles(store, configuration, LogOptions.default, DstlEnvironment.get.resources, None)
         val local = Files.createDirectories(directory.resolve("local/working"))
         val error = intercept[Exception] {
           val load = new StoreLoad(None, None)

@@ -35,7 +35,7 @@ class PackedSnapshotsSuite extends AnyFunSuite {
         LaterArguments(None, None)
       )
       val resources = DstlEnvironment.get.resources
-      val files = new SnapshotFiles(new Path(store.toUri), made.hadoopConf, resources, None)
+      val files = new SnapshotFiles(new Path(store.toUri), made.hadoopConf, made.options, resources, None)
       val manager = new DstlRocksDBFileManager(made, local.toFile, files, resources, None)
       val checkpoint = Files.createDirectories(local.resolve("checkpoint"))
       Files.createFile(checkpoint.resolve("CURRENT"))

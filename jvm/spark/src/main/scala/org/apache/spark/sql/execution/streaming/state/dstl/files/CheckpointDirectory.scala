@@ -49,7 +49,7 @@ private[dstl] object CheckpointDirectory {
       case _ if directory.getName == DIR_NAME_OFFSETS =>
         new OffsetsDirectory(checkpoint(directory.getParent), files, driver, resources, workers)
       case SourcePath(root) => new SourceDirectory(checkpoint(rootOf(root)), files, driver, resources.waiting)
-      case _ => storeAt(path, configuration, resources, workers).map(new StoreDirectory(_, files))
+      case _ => storeIn(directory, configuration, options, workers).map(new StoreDirectory(_, files))
           .getOrElse(driver.fold(new PlainDirectory(files))(new RootDirectory(directory, files, _)))
     }
   }
@@ -61,12 +61,18 @@ private[dstl] object CheckpointDirectory {
       resources: ProcessResources,
       workers: WorkerSide
   ): Option[LoggedStore] =
-    resources.qualified(path, configuration).toString match {
-      case StorePath(root, directory) =>
-        val checkpoint = Checkpoint(rootOf(root), configuration, LogOptions.parse(configuration))
-        Some(new LoggedStore(checkpoint, directory, workers))
-      case _ => None
-    }
+    storeIn(resources.qualified(path, configuration), configuration, LogOptions.parse(configuration), workers)
+
+  private def storeIn(
+      directory: Path,
+      configuration: Configuration,
+      options: LogOptions,
+      workers: WorkerSide
+  ): Option[LoggedStore] = directory.toString match {
+    case StorePath(root, name) =>
+      Some(new LoggedStore(Checkpoint(rootOf(root), configuration, options), name, workers))
+    case _ => None
+  }
 
   /** The root of a bucket is the parent of its directories only with a slash. */
   private def rootOf(path: String): Path = new Path(s"$path/")
