@@ -47,15 +47,21 @@ private[storage] object AtomicRename {
       } catch { case _: UnsupportedFileSystemException => new FileSystemRename(fileSystem) }
 }
 
-/** Renames local files with hard links, of which only one to a name succeeds. Hadoop's local rename is not atomic. */
+/**
+ * Renames local files with hard links, of which only one to a name succeeds. Hadoop's local rename is not atomic. Where stock
+ * Spark has written a file of that name, Hadoop keeps its checksum beside it, and would refuse the new content.
+ */
 private[storage] object LocalRename extends AtomicRename {
   override def replacesAtomically: Boolean = true
 
-  override def replace(from: Path, to: Path): Unit =
+  override def replace(from: Path, to: Path): Unit = {
+    forgetChecksum(to)
     Files.move(local(from), local(to), StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING): Unit
+  }
 
   override def create(from: Path, to: Path): Unit =
     try {
+      if (!Files.exists(local(to))) forgetChecksum(to)
       try Files.createLink(local(to), local(from)): Unit
       catch {
         case e: java.nio.file.FileAlreadyExistsException => throw e
@@ -66,6 +72,9 @@ private[storage] object LocalRename extends AtomicRename {
     } catch { case e: java.nio.file.FileAlreadyExistsException => throw StorageErrors.alreadyExists(to, e) }
 
   override protected def delete(path: Path): Unit = Files.delete(local(path))
+
+  private def forgetChecksum(of: Path): Unit =
+    Files.deleteIfExists(local(of).resolveSibling(s".${of.getName}.crc")): Unit
 
   private def local(path: Path): java.nio.file.Path = new File(path.toUri.getPath).toPath
 }

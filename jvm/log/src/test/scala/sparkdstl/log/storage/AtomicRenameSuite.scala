@@ -4,6 +4,7 @@ package sparkdstl.log.storage
 import java.io.{FileNotFoundException, IOException}
 
 import scala.collection.mutable
+import scala.util.Using
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.{FileAlreadyExistsException, FileContext, LocalFileSystem, Path}
@@ -31,6 +32,36 @@ class AtomicRenameSuite extends AnyFunSuite {
 
   private def content(path: Path): String =
     new String(java.nio.file.Files.readAllBytes(new java.io.File(path.toUri.getPath).toPath))
+
+  test(
+    "a file that replaces one of stock Spark can be read with Hadoop's checksums, and a new one beside an old checksum"
+  ) {
+    TemporaryDirectory.within { directory =>
+      val stock = new LocalFileSystem
+      stock.initialize(java.net.URI.create("file:///"), configuration)
+      def write(name: String): Path = {
+        val path = new Path(new java.io.File(directory, name).toURI)
+        Using.resource(stock.create(path))(_.write(s"$name of stock Spark".getBytes))
+        path
+      }
+      def ours(): Path = {
+        val path = new java.io.File(directory, "ours")
+        java.nio.file.Files.write(path.toPath, "ours".getBytes)
+        new Path(path.toURI)
+      }
+      def read(path: Path): String = Using.resource(stock.open(path))(in => new String(in.readAllBytes()))
+      val replaced = write("replaced")
+      LocalRename.replace(ours(), replaced)
+      assert(read(replaced) == "ours")
+      val created = write("created")
+      java.nio.file.Files.delete(new java.io.File(created.toUri).toPath)
+      LocalRename.create(ours(), created)
+      assert(read(created) == "ours")
+      val taken = write("taken")
+      intercept[FileAlreadyExistsException](LocalRename.create(ours(), taken))
+      assert(new java.io.File(directory, ".taken.crc").exists && read(taken) == "taken of stock Spark")
+    }
+  }
 
   test("a creation refuses an existing target") {
     within(atomic = true) { (rename, file) =>
