@@ -177,8 +177,9 @@ object LogOptions {
     "Whether a batch's entry in `offsets` is written while the batch's tasks run, once all stores of the query have changed in " +
       "the batch before. Tasks that change state end, and the batch commits, only when it is durable. `auto`: for sinks that show " +
       "nothing of a batch before its tasks have ended (files, Delta, Iceberg, memory, console, noop), and not for sources of " +
-      "Spark's first API other than files, Kafka and Delta. `always`: for all; if the driver dies at that moment, Kafka, `foreach` and `foreachBatch` may have sent rows of a batch that is then planned " +
-      "anew, with other input. `never`: tasks begin after it."
+      "Spark's first API other than files, Kafka and Delta. `always`: for all; if the driver dies at that moment, Kafka, `foreach` " +
+      "and `foreachBatch` may have sent rows of a batch that is then planned anew, with other input. `never`: tasks begin after " +
+      "it, as always with Spark's own provider and checkpoint format version 1."
   )
 
   val InlineMaxSegmentSize: LogOption[Long] = option("inline.maxSegmentSize", Size(0, 16 * MiB), "128k")(

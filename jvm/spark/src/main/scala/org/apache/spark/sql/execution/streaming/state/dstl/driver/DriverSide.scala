@@ -33,6 +33,7 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.util.Utils
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime._
 import org.apache.spark.sql.execution.streaming.state.dstl.transport._
+import org.apache.spark.sql.internal.SQLConf
 
 /**
  * A run of a streaming query that this driver coordinates, while the query's thread is alive.
@@ -272,6 +273,7 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
 
   private def mayOverlap(options: LogOptions): Boolean = options.overlapOffsets match {
     case OverlapMode.Never => false
+    case _ if OverlapRules.writesPlainSnapshots(SQLConf.get) => false
     case OverlapMode.Always => true
     case OverlapMode.Auto => StreamThread.query.flatMap(_.execution).exists(OverlapRules.allow)
   }

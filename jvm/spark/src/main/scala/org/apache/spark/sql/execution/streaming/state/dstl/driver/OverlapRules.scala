@@ -3,6 +3,9 @@ package org.apache.spark.sql.execution.streaming.state.dstl.driver
 
 import org.apache.spark.sql.execution.streaming.Source
 import org.apache.spark.sql.execution.streaming.runtime.{StreamExecution, StreamingExecutionRelation}
+import org.apache.spark.sql.execution.streaming.state.dstl.DstlStateStoreProvider
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.util.Utils
 
 /**
  * Which queries may run a batch's tasks before its offsets are durable: a driver that dies then leaves a batch that is planned
@@ -33,6 +36,19 @@ private[driver] object OverlapRules {
     "org.apache.spark.sql.kafka010.KafkaSource",
     "org.apache.spark.sql.delta.sources.DeltaSource"
   )
+
+  /**
+   * Whether the snapshots of a query are plain files that are named by their version alone, as Spark's own provider writes them:
+   * one of a batch that is then planned anew would count as the new batch's. Our provider's belong to what was committed.
+   *
+   * @param conf of the query, as its first batch has fixed it
+   */
+  def writesPlainSnapshots(conf: SQLConf): Boolean =
+    conf.getConfString(FormatVersion, "1") == "1" &&
+      !classOf[DstlStateStoreProvider].isAssignableFrom(Utils.classForName[AnyRef](conf.stateStoreProviderClass))
+
+  // Spark 3.5 has no constant for it.
+  private val FormatVersion = "spark.sql.streaming.stateStore.checkpointFormatVersion"
 
   /** Called by the thread that drives the query. */
   def allow(query: StreamExecution): Boolean = sinks(query.sink.getClass.getName) && query.logicalPlan.collect {

@@ -198,6 +198,17 @@ class OverlappedOffsetsSuite extends QuerySuite with Patience {
     counting.whileRunning(query => writesFirst(2, query)(counting.input.addData(1 to 10)))
   }
 
+  test("with Spark's own provider, whose snapshots are named by versions alone, `always` means never") {
+    configure(
+      option("commit.overlapOffsets") -> "always",
+      providerKey -> "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+      changelogKey -> "true",
+      formatKey -> "1"
+    )
+    val counting = new Counting("plain")
+    counting.whileRunning(query => writesFirst(2, query)(counting.input.addData(1 to 10)))
+  }
+
   test("a sink that may show rows before a batch has ended gets only batches that are planned, except with `always`") {
     val input = numbers()
     def begin() = counts(input).writeStream.outputMode(OutputMode.Complete()).option("checkpointLocation", at)
