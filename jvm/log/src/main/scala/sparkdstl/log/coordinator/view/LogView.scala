@@ -22,8 +22,12 @@ private[coordinator] object EntryState {
   /** An entry without segments: stock Spark wrote it, or its batch had no stateful operator. */
   final case class Plain(length: Long) extends EntryState
 
-  /** An entry with segments; [[FileNames]] holds the data files that it names. */
-  final case class Logged(length: Long, inFiles: Long = 0L) extends EntryState {
+  /**
+   * An entry with segments; [[FileNames]] holds the data files that it names.
+   *
+   * @param stores that it has changed; None if it is damaged
+   */
+  final case class Logged(length: Long, inFiles: Long = 0L, stores: Option[Vector[String]] = None) extends EntryState {
     override def bytes: Long = length + inFiles
   }
 }
@@ -80,10 +84,10 @@ private[coordinator] final case class LogView private (
 
   /** Adds the entry of a batch that this run has committed. */
   def committed(batch: Long, index: LogFileIndex, length: Long): LogView = {
-    val changed = index.changedStores
+    val changed = same(index.changedStores)
+    val logged = Logged(length, changesInFiles(index), Some(changed))
     copy(
-      entries = entries +
-        (batch -> (if (index.entries.isEmpty) Plain(length) else Logged(length, changesInFiles(index)))),
+      entries = entries + (batch -> (if (index.entries.isEmpty) Plain(length) else logged)),
       newestId = index.link.map(_.entry),
       stores = if (changed.isEmpty) stores else changed,
       snapshots = for (known <- snapshots; list <- index.snapshots) yield known.committed(batch, list),
@@ -91,6 +95,9 @@ private[coordinator] final case class LogView private (
       ownFrom = ownFrom.orElse(Some(batch))
     )
   }
+
+  /** The names of stores, shared by the entries of all batches that change the same. */
+  private def same(changed: Vector[String]): Vector[String] = if (changed == stores) stores else changed
 
   private def changesInFiles(index: LogFileIndex): Long =
     index.entries.iterator.filterNot(_.key.kind.isOfSnapshot).flatMap(_.parts).filter(_.file.nonEmpty)
@@ -101,9 +108,10 @@ private[coordinator] final case class LogView private (
     case (_, EntryFound.Absent) => deleted(Seq(batch))
     case (Some(known), EntryFound.Plain) => copy(entries = entries + (batch -> Plain(known.length)))
     case (Some(known), EntryFound.Logged(entry)) =>
-      val changed = entry.index.changedStores
+      val changed = same(entry.index.changedStores)
+      val logged = Logged(known.length, stores = Some(changed))
       copy(
-        entries = entries + (batch -> (if (changed.isEmpty) Plain(known.length) else Logged(known.length))),
+        entries = entries + (batch -> (if (changed.isEmpty) Plain(known.length) else logged)),
         // If the newest entry has no segments, the stores of an older one determine what retention keeps.
         stores = if (stores.isEmpty) changed else stores,
         files = files.name(Namer.Entry(batch), entry.index.files)

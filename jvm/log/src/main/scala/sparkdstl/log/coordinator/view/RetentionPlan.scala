@@ -25,10 +25,34 @@ private[coordinator] object RetentionPlan {
     else {
       val oldest = oldestRetained(view)
       // Version v is in the entry of batch v - 1: below the entry of the lowest version's batch nothing is needed.
-      val needed = view.stores.iterator.map(lowestVersion(view, oldest, _)).min - 1
-      val delete = candidates.takeWhile(_ < needed).take(limits.deletions).toVector
-      RetentionPlan(delete, delete.filter(isUnread(view)))
+      def needed(stores: Iterable[String]) = stores.iterator.map(lowestVersion(view, oldest, _)).min - 1
+      val lowest = needed(view.stores)
+      val ofNewest = candidates.takeWhile(_ < lowest).take(limits.deletions).toVector
+      if (ofNewest.isEmpty) RetentionPlan(Vector.empty, Vector.empty)
+      else removedStores(view, oldest) match {
+        case None => RetentionPlan(Vector.empty, Vector(oldest).filter(isUnread(view)))
+        case Some(removed) =>
+          val lowestOfRemoved = if (removed.isEmpty) lowest else needed(removed)
+          val delete = ofNewest.takeWhile(_ < lowestOfRemoved)
+          RetentionPlan(delete, delete.filter(isUnread(view)))
+      }
     }
+  }
+
+  /**
+   * The stores that the oldest retained batch has, and the newest has not: a repartition since then, which writes plain
+   * snapshots, has removed them. Stores between two repartitions begin above the oldest retained batch. None if its entry must
+   * be read first, or is damaged.
+   */
+  private def removedStores(view: LogView, oldest: Long): Option[Vector[String]] = {
+    val ofOldest =
+      if (view.snapshots.exists(_.plainUpTo <= oldest + 1)) Some(Vector.empty)
+      else view.entries.get(oldest) match {
+        case Some(_: EntryState.Unread) => None
+        case Some(logged: EntryState.Logged) => logged.stores
+        case Some(_: EntryState.Plain) | None => Some(Vector.empty)
+      }
+    ofOldest.map(_.filterNot(view.stores.toSet))
   }
 
   /**

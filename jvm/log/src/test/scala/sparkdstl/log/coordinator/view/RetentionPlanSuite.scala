@@ -86,8 +86,29 @@ class RetentionPlanSuite extends AnyFunSuite {
     val view = request(logOf(7).releasedBelow("0/0", 7), 0L to 5L)
     assert(RetentionPlan.of(view, RetentionLimits(deletions = 2)) == RetentionPlan(Vector(0, 1), Vector.empty))
     val unread = LogView.start(2, Map(0L -> 1L, 1L -> 1L, 2L -> 1L), EntryFound.Absent).copy(stores = Vector("0/0"))
-    val plan = RetentionPlan.of(request(unread.releasedBelow("0/0", 2), Seq(0)), limits)
+    val released = request(unread.releasedBelow("0/0", 2), Seq(0))
+    val plan = RetentionPlan.of(released.listed(LogViewSuite.none.copy(plainUpTo = 2)), limits)
     assert(plan == RetentionPlan(Vector(0), Vector(0)))
+    val maybeRepartitioned = released.listed(LogViewSuite.none.copy(plainUpTo = 3))
+    assert(RetentionPlan.of(maybeRepartitioned, limits) == RetentionPlan(Vector.empty, Vector(1)), "for its stores")
+    assert(RetentionPlan.of(maybeRepartitioned.damaged(1), limits).isEmpty)
+  }
+
+  test("a store that a repartition has removed keeps what it needs until no batch that has it is retained or pinned") {
+    def committed(view: LogView, batch: Long, partitions: Int, plainUpTo: Long) = {
+      val held = Vector(HeldSnapshot(zip(batch + 1), batch, Vector.empty))
+      val one = index(batch, Some(SnapshotList(batch, plainUpTo, held)))
+      val changes = (0 until partitions).map(of =>
+        one.entries.head.copy(key = one.entries.head.key.copy(partition = of))
+      )
+      view.committed(batch, one.copy(entries = changes.toVector), 1)
+    }
+    val before = (0L to 4L).foldLeft(empty.listed(LogViewSuite.none))(committed(_, _, partitions = 2, plainUpTo = 0))
+    val view = (6L to 9L).foldLeft(before)(committed(_, _, partitions = 1, plainUpTo = 6))
+    assert(view.stores == Seq("0/0"))
+    assert(deletable(request(view, 0L to 3L)).isEmpty, "version 5 of 0/1 needs all entries")
+    assert(deletable(request(view, 0L to 4L)) == (0L to 4L))
+    assert(deletable(request(view, 0L to 8L).pinnedAt(Set(4))).isEmpty)
   }
 
   test("entries are read until a store is known, and entries without segments are deleted") {
