@@ -232,7 +232,9 @@ class RunCoordinatorSuite extends AnyFunSuite {
   test("a run ends even if the deletion of its newest entry fails")(new RunningFixture {
     (0L to 1L).foreach(commit(_))
     store.script("delete", Fail())
-    assert(failure(run.deleteEntry(1)).getMessage.contains("injected"))
+    val deleted = run.deleteEntry(1)
+    timer.advance(3000)
+    assert(failure(deleted).getMessage.contains("injected"))
     assert(condition(run.commit(2, content, Seq(8))) == "DSTL_RUN_ENDED")
   })
 
