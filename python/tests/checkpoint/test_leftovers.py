@@ -48,6 +48,20 @@ def test_a_plain_snapshot_of_the_first_batch_is_one_until_the_batch_is_committed
     assert found(checkpoint.root) == []
 
 
+def test_the_checksum_files_of_a_snapshot_are_deleted_with_it(tmp_path: Path) -> None:
+    """A later snapshot of the same name would not be readable with them."""
+    checkpoint = WrittenCheckpoint(tmp_path / "q", partitions=1).begin()
+    checkpoint.offsets(0)
+    store = checkpoint.root / "state/0/0"
+    for name in ("1.zip", ".1.zip.crc", "1.zip.crc", ".1.zip.crc.crc", ".2.zip.crc"):
+        (store / name).write_bytes(zip_of({}))
+    aged(checkpoint.root)
+    with spark_dstl.open(str(checkpoint.root)) as opened:
+        planned = opened.leftovers()
+        assert opened.delete_leftovers(planned, stopped=True).deleted == len(planned.objects) == 1
+    assert [path.name for path in store.iterdir() if "zip" in path.name] == [".2.zip.crc"]
+
+
 @pytest.mark.parametrize("is_outer", [True, False])
 def test_a_copy_inside_its_original_is_not_the_original(
     written: WrittenCheckpoint, tmp_path: Path, is_outer: bool

@@ -37,9 +37,10 @@ def test_snapshots_that_executors_write_during_the_rollback_are_deleted(written:
         store.mkdir(parents=True, exist_ok=True)
         for version in (2, 3, 5):
             (store / f"{version}.zip").write_bytes(zip_of({}))
+            (store / f".{version}.zip.crc").write_bytes(b"crc")
 
     with spark_dstl.open(str(written.root)) as checkpoint:
         planned = checkpoint.plan_rollback(1)
         done = rollback.apply_rollback(checkpoint, planned, stopped=True, wait=maintenance)
-    assert done.deleted == len(planned.objects) + 2
-    assert {path.name for path in store.glob("*.zip")} == {"2.zip"}
+    assert done.deleted == len(planned.objects) + 4
+    assert {path.name for path in store.glob("*.zip*")} == {"2.zip", ".2.zip.crc"}

@@ -144,10 +144,16 @@ def delete_leftovers(
     """Delete leftovers; see `Checkpoint.delete_leftovers`."""
     activity.refuse_if_running(checkpoint, stopped, wait)
     activity.refuse_if_changed(checkpoint, found.newest)
-    base = checkpoint.base(checkpoint.survey().base)
+    survey = checkpoint.survey()
+    base = checkpoint.base(survey.base)
+    there = {f"state/{path}" for path in survey.state}
 
     def delete(one: Leftover) -> bool:
-        return (base if one.in_base else checkpoint.storage).delete(one.name)
+        if one.in_base:
+            return base.delete(one.name)
+        for checksum in names.checksums_of(one.name, there):
+            checkpoint.storage.delete(checksum)
+        return checkpoint.storage.delete(one.name)
 
     def done(count: int) -> None:
         checkpoint.progress("Deleting", count, len(found.objects))

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.changing import activity
-from spark_dstl.checkpoint.format.names import SNAPSHOT, number, plain_file
+from spark_dstl.checkpoint.format.names import SNAPSHOT, checksums_of, number, plain_file
 from spark_dstl.checkpoint.pins import pins_of
 from spark_dstl.checkpoint.sparkfiles import HDFS_BACKED
 from spark_dstl.checkpoint.survey import Survey, entries_of, numbered
@@ -99,23 +99,22 @@ def _deletions(checkpoint: CheckpointAccess, survey: Survey, to: int) -> Iterato
         else:
             order = (offsets, entry, *snapshots) if survey.is_ours else (offsets, *snapshots, entry)
         for name in (*order, *described.get(batch, [])):
-            directory, _, last = name.rpartition("/")
             if name in there:
-                # A checksum file of Hadoop or Spark is deleted before its file, which is readable without it.
-                checksums = (f"{directory}/.{last}.crc.crc", f"{directory}/.{last}.crc", f"{directory}/{last}.crc")
-                yield from (one for one in checksums if one in there)
+                yield from checksums_of(name, there)
                 yield name
 
 
 def _snapshots_since(checkpoint: CheckpointAccess, to: int) -> Iterator[str]:
-    """Yield the plain snapshots of later versions that were written since the plan.
+    """Yield the plain snapshots of later versions that were written since the plan, each after its checksum files.
 
     Executors write snapshots for some time after the end of a query, until the entries of the batches are deleted.
     """
-    for stored in checkpoint.storage.objects("state", recursive=True):
-        plain = plain_file(stored.name.removeprefix("state/"))
+    there = {stored.name for stored in checkpoint.storage.objects("state", recursive=True)}
+    for name in sorted(there):
+        plain = plain_file(name.removeprefix("state/"))
         if plain and plain.kind == SNAPSHOT and plain.id is None and plain.version > to + 1:
-            yield stored.name
+            yield from checksums_of(name, there)
+            yield name
 
 
 def apply_rollback(

@@ -2,6 +2,7 @@
 """Strict parsers for the names of a log's objects."""
 
 import re
+from collections.abc import Container
 from typing import NamedTuple
 
 CHANGELOG, CHECKSUM, SNAPSHOT, SNAPSHOT_FILE = 0, 1, 2, 3
@@ -121,6 +122,17 @@ def plain_file(path: str) -> PlainFile | None:
     store = Store(int(match["operator"]), int(match["partition"]), match["store"] or "")
     kind = CHANGELOG if match["suffix"] == SUFFIXES[CHANGELOG] else SNAPSHOT
     return PlainFile(store, int(match["version"]), match["id"], kind)
+
+
+def checksums_of(name: str, there: Container[str]) -> list[str]:
+    """Return the names of a file's checksum files, of Hadoop and Spark, that are among `there`.
+
+    They are deleted before the file, which is readable without them: one that is left makes a later file of the same
+    name unreadable.
+    """
+    directory, _, last = name.rpartition("/")
+    checksums = (f"{directory}/.{last}.crc.crc", f"{directory}/.{last}.crc", f"{directory}/{last}.crc")
+    return [one for one in checksums if one in there]
 
 
 def is_store_name(name: str) -> bool:
