@@ -67,6 +67,13 @@ def newest(checkpoint: Path) -> int:
     return max(numbers(checkpoint / "commits"))
 
 
+def counts(checkpoint: Path, batch: int) -> dict[str, int]:
+    """The state of the aggregation after a batch, in whatever partitions."""
+    with spark_dstl.open(str(checkpoint)) as opened:
+        rows = opened.state(batch).read_all().to_pylist()
+    return {row["key"]["key"]: row["value"]["count"] for row in rows}
+
+
 def results(query: Moving) -> list[list[str]]:
     return [query.batches[batch] for batch in sorted(query.batches)]
 
@@ -162,9 +169,12 @@ def test_an_interruption_before_the_commit_entry_leaves_the_old_checkpoint(
     assert (results(old), set(partitions_of(old.checkpoint))) == (expected, {"2"})
     with spark_dstl.open(str(old.checkpoint)) as checkpoint:
         assert not checkpoint.verify(deep=True).is_damaged
-        rows = checkpoint.state().read_all().num_rows
-    # The stores that no entry has made visible are not read at a later start, and are written again.
-    assert repartitioned(old.checkpoint, 3).stores[0].rows == rows
+    batches = [batch for batch in numbers(old.checkpoint / "commits") if batch >= last]
+    states = {batch: counts(old.checkpoint, batch) for batch in batches}
+    # Nor are the stores that no entry has made visible read once the entry of a later repartition has more visible.
+    assert repartitioned(old.checkpoint, 3).stores[0].rows == len(states[batches[-1]])
+    assert {batch: counts(old.checkpoint, batch) for batch in batches} == states
+    assert counts(old.checkpoint, batches[-1] + 1) == states[batches[-1]]
 
 
 def test_after_an_interruption_a_start_of_the_query_finishes(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,12 @@ from written_checkpoint import Listed, WrittenCheckpoint, after_each_deletion, a
 
 import spark_dstl
 from spark_dstl import QuerySeemsToRun
+from spark_dstl.checkpoint.changing import activity
+from spark_dstl.checkpoint.format.names import file_of
 from spark_dstl.checkpoint.repartition import repartition as module
 from spark_dstl.checkpoint.repartition.entries import is_lock
 from spark_dstl.checkpoint.sparkfiles import OURS, PARTITIONS, PROVIDER
+from spark_dstl.checkpoint.storage import Storage
 
 # The batch of the repartition.
 MOVED = 3
@@ -287,6 +291,79 @@ def test_the_lock_is_replaced_by_the_offsets(logged: Repartitioned, monkeypatch:
     assert apply(logged).is_applied
     assert f'"{PARTITIONS}":"3"' in (logged.root / "offsets/3").read_text()
     assert not (logged.root / "offsets/.3.crc").exists()
+
+
+def leave_snapshots(root: Path) -> None:
+    """Write plain snapshots of versions that two batches and interrupted repartitions have made, with checksum files.
+
+    One partition is not of the newest batch, one snapshot has a checkpoint id, one has left its checksum file alone.
+    """
+    for name in ("0/1.zip", "1/1.zip", "0/2.zip", "0/4.zip", "1/9.zip", "1/4_id.zip", "2/2.zip", "2/4.zip"):
+        store, last = root / "state/0" / name[0], name[2:]
+        store.mkdir(exist_ok=True)
+        for file in (last, f".{last}.crc", f"{last}.crc", f".{last}.crc.crc"):
+            (store / file).write_bytes(zip_of({}))
+    (root / "state/0/1/.5.zip.crc").write_bytes(b"crc")
+    aged(root)
+
+
+def snapshot_files(root: Path) -> list[str]:
+    return sorted(str(path.relative_to(root / "state/0")) for path in root.glob("state/0/*/*zip*"))
+
+
+@pytest.mark.parametrize(
+    ("visible", "left"), [(1, {"0/1.zip", "1/1.zip"}), (3, {"0/1.zip", "0/2.zip", "1/1.zip", "2/2.zip"})]
+)
+def test_snapshots_of_earlier_tries_are_deleted_before_any_is_written(
+    logged: Repartitioned, monkeypatch: pytest.MonkeyPatch, visible: int, left: set[str]
+) -> None:
+    """The new commit entry would make them visible, as bases of batches that are rebuilt from earlier ones."""
+    for batch in range(MOVED):
+        logged.entry(batch, logged.changes(batch), listed=Listed(since=batch, plain_up_to=min(visible, batch)))
+    if visible == MOVED:
+        logged.plain_entry(MOVED - 1)
+    leave_snapshots(logged.root)
+    seen = []
+
+    def look(root: Path) -> None:
+        seen.extend(snapshot_files(root))
+        assert is_lock((root / "offsets/3").read_bytes()) if visible == MOVED else not (root / "offsets/3").exists()
+
+    while_written(monkeypatch, look)
+    assert apply(logged).is_applied
+    assert {name for name in seen if name.endswith(".zip")} == left
+    assert len(seen) == 4 * len(left), seen
+
+
+def test_no_snapshot_is_deleted_once_a_query_has_committed_a_batch(
+    logged: Repartitioned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may be its own, where it does not write to the log."""
+    leave_snapshots(logged.root)
+    before = snapshot_files(logged.root)
+    monkeypatch.setattr(activity, "refuse_if_running", lambda _checkpoint, _stopped: logged.plain_entry(MOVED))
+    with pytest.raises(QuerySeemsToRun, match="its newest batch is 3 and was 2"):
+        apply(logged)
+    assert snapshot_files(logged.root) == before
+
+
+def test_an_interrupted_deletion_leaves_no_checksum_file_alone(
+    logged: Repartitioned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leave_snapshots(logged.root)
+    (logged.root / "state/0/1/.5.zip.crc").unlink()
+    delete, allowed = Storage.delete, ["one"]
+
+    def interrupted(storage: Storage, name: str) -> bool:
+        allowed.pop()
+        return delete(storage, name)
+
+    monkeypatch.setattr(Storage, "delete", interrupted)
+    while left := snapshot_files(logged.root):
+        assert {file_of(name) for name in left} <= {*left}
+        allowed[:] = ["one"]
+        with suppress(IndexError):
+            apply(logged)
 
 
 def unlock(root: Path) -> None:

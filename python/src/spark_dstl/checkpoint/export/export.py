@@ -96,7 +96,7 @@ def _planned(checkpoint: CheckpointAccess, needed: Needed, batches: list[int], b
     left = written | {f"state/{path}" for path in checkpoint.survey().state if not needed.is_kept(path)}
     for directory in ("state", "sources"):
         for one in copies(storage, directory):
-            if one.name not in left and not _is_checksum(one.name, left):
+            if one.name not in left and names.file_of(one.name) not in left:
                 yield one
     # A start reads the offsets of the batch before as well. A batch that was begun and is not committed runs again.
     wanted = {batches[0] - 1, *batches, *begun}
@@ -130,12 +130,6 @@ def _logged_state(checkpoint: CheckpointAccess, needed: Needed) -> Iterator[Plan
             if segment.kind == names.SNAPSHOT_FILE:
                 name = f"{segment.store.directory}/SSTs/{segment.qualifier}.sst"
             yield Planned(f"state/{name}", segment.length, partial(segments.parts, entry, segment))
-
-
-def _is_checksum(name: str, files: set[str]) -> bool:
-    """Whether the object is the checksum file, of Hadoop or Spark, of one of these files."""
-    directory, _, last = name.rpartition("/")
-    return last.endswith(".crc") and f"{directory}/{last.removesuffix('.crc').removeprefix('.')}" in files
 
 
 def _refuse_others(target: Target, plan: list[Planned]) -> None:

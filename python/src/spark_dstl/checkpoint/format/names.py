@@ -124,6 +124,15 @@ def plain_file(path: str) -> PlainFile | None:
     return PlainFile(store, int(match["version"]), match["id"], kind)
 
 
+def file_of(name: str) -> str:
+    """Return the name of the file that a checksum file, of Hadoop or Spark, is of; other names as they are."""
+    directory, slash, last = name.rpartition("/")
+    if not last.endswith(".crc"):
+        return name
+    # Hadoop's checksum file of Spark's has both.
+    return directory + slash + last.removeprefix(".").removesuffix(".crc").removesuffix(".crc")
+
+
 def checksums_of(name: str, there: Container[str]) -> list[str]:
     """Return the names of a file's checksum files, of Hadoop and Spark, that are among `there`.
 

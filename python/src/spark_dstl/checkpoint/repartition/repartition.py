@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.convert.stores import NamedStores, refuse_old_spark
+from spark_dstl.checkpoint.format.names import SNAPSHOT, checksums_of, file_of, plain_file
 from spark_dstl.checkpoint.repartition.entries import commit_of, is_lock, lock_of, offsets_of
 from spark_dstl.checkpoint.repartition.plan import Plan, find_plan, state_bytes
 from spark_dstl.checkpoint.repartition.stores import StoreRepartition
 from spark_dstl.checkpoint.sparkfiles import MAX_OFFSETS
+from spark_dstl.checkpoint.storage import AT_ONCE, at_once
 from spark_dstl.errors import CannotRepartition, QuerySeemsToRun
 
 if TYPE_CHECKING:
@@ -71,6 +73,7 @@ def repartition(
     if plan.unfinished is None:
         if plan.needs_lock:
             _put(checkpoint, f"offsets/{plan.batch + 1}", lock_of(checkpoint.path, plan.batch))
+        _delete_earlier_tries(checkpoint, plan)
         writer = StoreRepartition(checkpoint, reader(), checkpoint.gateway(), plan, offsets, partitions)
         ids, rows = writer.write()
         stores = [replace(one, rows=found) for one, found in zip(stores, rows, strict=True)]
@@ -83,6 +86,30 @@ def repartition(
     for name, content in plan.metadata.items():
         _put(checkpoint, name, content)
     return replace(planned, stores=stores, is_applied=True)
+
+
+def _delete_earlier_tries(checkpoint: CheckpointAccess, plan: Plan) -> None:
+    """Delete the plain snapshots of interrupted repartitions, also in partitions that the newest batch does not have.
+
+    The new commit entry makes all plain snapshots up to its version visible: batches that the query has committed since
+    such a try would be rebuilt from its snapshots. Until then no provider loads them, so an interruption is harmless.
+    """
+    survey = checkpoint.look_again()
+    # Where the query does not write to the log, the snapshots of a later batch are its own.
+    activity.refuse_if_changed(checkpoint, plan.batch)
+    there = {f"state/{path}" for path in survey.state}
+    found = {stored.name for facts in survey.stores.values() for stored in facts.abandoned.values()}
+    for path in survey.state:
+        plain = plain_file(file_of(path))
+        if plain and plain.kind == SNAPSHOT and plain.version > plan.batch + 1:
+            # The zip may be missing, and only its checksum file there.
+            found.add(f"state/{file_of(path)}")
+
+    def delete(name: str) -> None:
+        for one in (*checksums_of(name, there), name):
+            checkpoint.storage.delete(one)
+
+    at_once(AT_ONCE, delete, sorted(found), lambda done: checkpoint.progress("Deleting", done, len(found)))
 
 
 def _refuse_if_changed(checkpoint: CheckpointAccess, plan: Plan) -> None:

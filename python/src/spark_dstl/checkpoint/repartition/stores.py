@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -38,9 +37,8 @@ class StoreRepartition:
         self._reader = reader
         self._plan = plan
         self._number = number
-        self._batch = plan.batch + 1
         before = reader.batch(plan.batch)
-        after = gateway.state_batch(self._batch, json_object(offsets.split(b"\n", 2)[1]) or {})
+        after = gateway.state_batch(plan.batch + 1, json_object(offsets.split(b"\n", 2)[1]) or {})
         for operator, ids in plan_ids(plan).items():
             # Spark's writer makes ids if the settings have the format that has them.
             after.note(operator, ids)
@@ -77,7 +75,6 @@ class StoreRepartition:
                 return self._ask(old, java.read, old.partition, first, until)
 
             def write(new: Store) -> Any:
-                self._delete_earlier(new)
                 return self._ask(new, java.write, new.partition)
 
             self._at_once(read, [Store(operator.id, old, name) for old in range(operator.stores[name])])
@@ -102,13 +99,6 @@ class StoreRepartition:
         )
         self._done += len(stores)
         return found
-
-    def _delete_earlier(self, store: Store) -> None:
-        """Delete the snapshot of an earlier try."""
-        zips = re.compile(rf"\.?{self._batch + 1}(?:_[^/]+)?\.zip(?:\.crc)*")
-        for stored in self._checkpoint.storage.objects(f"state/{store.directory}"):
-            if zips.fullmatch(stored.last_name):
-                self._checkpoint.storage.delete(stored.name)
 
     def _ask(self, store: Store, question: Any, *arguments: int) -> Any:
         with self._reader.java_errors():
