@@ -169,6 +169,17 @@ def test_open_checkpoints_share_a_java_process_that_ends_with_the_last(
     assert not is_alive(pid)
 
 
+def test_objects_of_a_java_process_that_has_ended_are_forgotten_without_errors(
+    counted: Contest, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A program may hold them longer than the checkpoint, or Python find them later."""
+    monkeypatch.setattr(access, "release", gateway.release)
+    with spark_dstl.open(str(counted.checkpoint), jvm=JvmOptions(memory="700m")) as checkpoint:
+        left = [checkpoint.gateway().state_batch(0, {})]
+    left.clear()
+    assert [record.getMessage() for record in caplog.records if record.name.startswith("py4j")] == []
+
+
 def test_an_open_checkpoint_survives_the_end_of_its_java_process(
     counted: Contest, monkeypatch: pytest.MonkeyPatch
 ) -> None:

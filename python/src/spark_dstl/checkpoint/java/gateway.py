@@ -165,9 +165,8 @@ class Gateway:
         """End the process, and delete its files on local disks; does nothing in a fork of its parent."""
         if os.getpid() != self._owner:
             return
-        if not self.is_running:
-            # py4j would tell the process of the end of each of its objects, and log the failure.
-            self._gateway._gateway_client.is_connected = False
+        # Else py4j tells the process of the end of each of its objects, also later, and logs the failure.
+        self._gateway._gateway_client.is_connected = False
         self._gateway.close()
         if self._process.stdin is not None:
             self._process.stdin.close()
