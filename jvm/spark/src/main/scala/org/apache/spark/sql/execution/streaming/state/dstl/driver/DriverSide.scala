@@ -227,6 +227,9 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
         val finished = finishRepartition(begun, storage, files)
         if (finished.isEmpty)
           begun.missingOffsets.foreach(batch => throw LogErrors.missingOffsets(storage.location.offsetsOf(batch)))
+        // Only at the start that leaves the log.
+        if (!options.logsChanges && coordinator.stores.nonEmpty)
+          deleteHidden(storage, coordinator.lastCommitted)
         finished
       }
       reads.claimed(begun)
@@ -257,6 +260,15 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
       logWarning(error.getMessage)
     }(resources.runtime.executor)
     if (stores.nonEmpty) resources.waiting.on(reads.awaitState(restored))
+  }
+
+  private def deleteHidden(storage: QueryStorage, newest: Long): Unit = {
+    val deleted = resources.waiting.on(HiddenSnapshots.delete(storage, newest))
+    if (deleted.nonEmpty)
+      logInfo(
+        s"Deleted what an interrupted repartition has left, which without the log would be taken for the state of " +
+          s"later batches: ${deleted.mkString(", ")}"
+      )
   }
 
   /** Writes the offsets of a repartition that was interrupted after its commit entry, which has them; returns their file. */

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.checkpoints
 
+import java.nio.file.Files
+
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.execution.streaming.state.dstl._
 import org.apache.spark.sql.execution.streaming.state.{RocksDBStateStoreProvider, StateStore}
@@ -91,6 +93,30 @@ class CompatibilitySuite extends QuerySuite {
     assert(LoggedBatches.of(checkpoint).contains(14L))
     run(input, again, "again"): Unit
     assert(LoggedBatches.of(checkpoint).contains(17L))
+  }
+
+  test("the log may be off after a repartition that was interrupted: its snapshots are not those of later batches") {
+    configure(formatKey -> "1")
+    val input = numbers()
+    val after = run(input, 0, "first")
+    // A state with other keys, as snapshots of the version after the newest.
+    stock()
+    configure(changelogKey -> "false")
+    val elsewhere = directory.resolve("elsewhere")
+    val other = numbers()
+    other.addData(100 until 150)
+    complete(start(counts(other, keys = 1000), "elsewhere", at = elsewhere.toString))
+    val left = files(elsewhere).filter(file => file.endsWith("/1.zip") || file.contains("/SSTs/"))
+    left.foreach { file =>
+      val target = checkpoint.resolve(file.replace("/1.zip", "/4.zip"))
+      Files.createDirectories(target.getParent)
+      Files.copy(elsewhere.resolve(file), target)
+    }
+    assert(left.count(_.endsWith(".zip")) == 3)
+    configure(configuration.toSeq :+ changelogKey -> "true" :+ option("enabled") -> "false": _*)
+    val later = run(input, after, "off")
+    StateStore.stop()
+    run(input, later, "again"): Unit
   }
 
   test(
