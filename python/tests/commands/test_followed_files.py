@@ -137,3 +137,21 @@ def test_a_batch_that_its_format_cannot_have_leaves_no_file(tmp_path: Path) -> N
     assert list(tmp_path.iterdir()) == []
     files(tmp_path, form="arrow").write(batch)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0000000004.arrow", "cursor.json"]
+
+
+def test_one_command_at_a_time_writes_to_a_directory(tmp_path: Path) -> None:
+    """Each would publish a file that the other has begun."""
+    for _ in range(2):
+        with (
+            files(tmp_path / "to").alone(),
+            pytest.raises(DstlError, match=r"another dstl follow writes to .*/to: end it, or name"),
+            files(tmp_path / "to").alone(),
+        ):
+            pass
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    rows = pa.RecordBatch.from_pydict({"value": [1]})
+    batch: Any = SimpleNamespace(batch=4, entry="entry", rows=lambda: rows)
+    with pytest.raises(DstlError, match=r"/gone/0000000004[.]jsonl could not be written: No such file"):
+        files(tmp_path / "gone").write(batch)

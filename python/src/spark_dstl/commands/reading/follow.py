@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import json
+import logging
+import os
 import shlex
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,12 @@ from spark_dstl.commands.reading.state import HELP, selecting
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import DstlError
 
+try:
+    import fcntl
+except ImportError:  # On Windows.
+    fcntl = None  # type: ignore[assignment]
+
+_logger = logging.getLogger(__name__)
 _CURSOR = "cursor.json"
 
 
@@ -68,9 +76,11 @@ def follow(
     """Follow; the help is above."""
     if first is not None and until is not None and until < first:
         raise click.UsageError(f"--until {until} is before --from {first}")
-    with at.opened() as checkpoint:
+    with at.opened() as checkpoint, ExitStack() as held:
         # A file is for programs.
         files = Files(to, "jsonl" if form == "table" else form, selection, checkpoint) if to is not None else None
+        if files:
+            held.enter_context(files.alone())
         after = first - 1 if first is not None else files.position() if files else None
         with checkpoint.follow(after, selection) as followed:
             batches = followed.changes(until, waits=not no_wait)
@@ -123,6 +133,30 @@ class Files:
         selected = {name.replace("_", "-"): value for name, value in asdict(selection).items() if value is not None}
         self._options = {"format": form, **selected}
         self._checkpoint = checkpoint
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Hold the directory. Raises `DstlError` if another command does: each would publish what the other has begun.
+
+        Where a file system or platform has no locks, nothing is held.
+        """
+        self._directory.mkdir(parents=True, exist_ok=True)
+        if fcntl is None:
+            yield
+            return
+        descriptor = os.open(self._directory, os.O_RDONLY)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise DstlError(
+                    f"another dstl follow writes to {self._directory}: end it, or name another directory"
+                ) from error
+            except OSError as error:
+                _logger.info("%s cannot be locked: %s", self._directory, error)
+            yield
+        finally:
+            os.close(descriptor)
 
     def replace_after(self, position: Position) -> None:
         """Delete the files of batches after a position, which a follower has: an interruption leaves its cursor."""
@@ -194,6 +228,11 @@ class Files:
         try:
             yield path
             path.replace(self._directory / name)
+        except OSError as error:
+            raise DstlError(
+                f"{self._directory / name} could not be written: {error.strerror or error}. The command, when it is "
+                "started again, goes on after the last batch of its cursor"
+            ) from error
         finally:
             path.unlink(missing_ok=True)
 
