@@ -243,6 +243,15 @@ def test_the_live_view_shows_current_and_past_values() -> None:
     assert "barrier wait time" in text
 
 
+@pytest.mark.parametrize("name", ["orders [eu]", "a [/b] c"])
+def test_the_name_of_a_query_is_shown_as_it_is_and_is_no_command_for_the_terminal(name: str) -> None:
+    board = Board()
+    board.add(Sample(f"{name}\x1b[2J", AT, {"batch": 1}))
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(board.show())
+    assert f"{name} [2J  03:04:05 UTC" in console.export_text()
+
+
 def test_without_rich_the_error_names_the_live_view(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rich", None)
     with pytest.raises(MissingPackage, match="A live view needs the package rich"):

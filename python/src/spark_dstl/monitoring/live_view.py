@@ -46,9 +46,13 @@ class Board:
     def _table(self, of: str, samples: list[Sample]) -> Table:
         from rich.bar import Bar
         from rich.table import Table
+        from rich.text import Text
 
         newest = samples[-1]
-        table = Table(title=f"{of}  {newest.at:%H:%M:%S} UTC", title_justify="left", box=None, padding=(0, 1))
+        # A query's name may have what rich takes for markup, or a terminal for a command.
+        shown = "".join(one if one.isprintable() else " " for one in of)
+        title = Text(f"{shown}  {newest.at:%H:%M:%S} UTC")
+        table = Table(title=title, title_justify="left", box=None, padding=(0, 1))
         table.add_column("")
         table.add_column("now", justify="right", no_wrap=True)
         table.add_column("of the most", width=_BAR_WIDTH)
