@@ -30,7 +30,7 @@ from written_checkpoint import WrittenCheckpoint
 
 import spark_dstl
 from spark_dstl.commands.reading.serve import _run
-from spark_dstl.errors import JvmFailed
+from spark_dstl.errors import DstlError, JvmFailed
 from spark_dstl.serving.metrics import Metrics, serve_metrics
 from spark_dstl.serving.reads import OpenReads
 from spark_dstl.serving.requests import MAX_BYTES
@@ -120,6 +120,9 @@ def test_metrics_are_served_at_both_kinds_of_addresses(host: str) -> None:
         place = f"[{host}]" if ":" in host else host
         with urllib.request.urlopen(f"http://{place}:{server.server_address[1]}/", timeout=10) as answer:
             assert b"dstl_serve_batch 7" in answer.read()
+        taken = server.server_address[1]
+        with pytest.raises(DstlError, match=f"metrics cannot be served at port {taken} of {host}: .*in use"):
+            serve_metrics(Metrics(dict), host, taken)
     finally:
         server.shutdown()
         server.server_close()

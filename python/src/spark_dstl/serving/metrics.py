@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from spark_dstl.errors import DstlError
+
 _HELP = {
     "requests_total": ("counter", "Requests that have ended, or scans with all rows read, by command and outcome."),
     "rows_total": ("counter", "Rows of answers, by command; those of get are keys."),
@@ -52,7 +54,10 @@ class Metrics:
 
 
 def serve_metrics(metrics: Metrics, host: str, port: int) -> ThreadingHTTPServer:
-    """Serve them at every path of a port, in a thread, until `shutdown` is called."""
+    """Serve them at every path of a port, in a thread, until `shutdown` is called.
+
+    Raises `DstlError` if nothing can listen there.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         timeout = 10
@@ -72,6 +77,9 @@ def serve_metrics(metrics: Metrics, host: str, port: int) -> ThreadingHTTPServer
     class Server(ThreadingHTTPServer):
         address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
 
-    server = Server((host, port), Handler)
+    try:
+        server = Server((host, port), Handler)
+    except (OSError, OverflowError) as error:
+        raise DstlError(f"metrics cannot be served at port {port} of {host}: {error}. Name another port") from error
     threading.Thread(target=server.serve_forever, name="dstl-metrics", daemon=True).start()
     return server
