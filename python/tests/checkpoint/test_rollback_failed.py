@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A rollback whose deletions fail, or during which executors of the stopped query still write."""
 
+from dataclasses import replace
+
 import pytest
 from written_checkpoint import WrittenCheckpoint, zip_of
 
 import spark_dstl
 from spark_dstl.checkpoint.changing import rollback
+from spark_dstl.commands.changing.rollback import _lines
 from spark_dstl.errors import UnreadableStorage
 
 
@@ -43,4 +46,7 @@ def test_snapshots_that_executors_write_during_the_rollback_are_deleted(written:
         planned = checkpoint.plan_rollback(1)
         done = rollback.apply_rollback(checkpoint, planned, stopped=True, wait=maintenance)
     assert done.deleted == len(planned.objects) + 4
+    assert list(_lines(replace(done, to=3, newest=3, objects=[]), applied=True)) == [
+        f"What was begun after batch 3 is gone: {done.deleted} objects deleted."
+    ]
     assert {path.name for path in store.glob("*.zip*")} == {"2.zip", ".2.zip.crc"}

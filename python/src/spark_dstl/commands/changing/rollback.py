@@ -52,7 +52,7 @@ def rollback(at: Location, to: int, apply: bool, deep: bool, stopped: bool, outp
 
 
 def _lines(done: Rollback, applied: bool) -> Iterator[str]:
-    if not done.objects:
+    if not done.objects and not done.deleted:
         yield f"Batch {done.to} is the newest: there is nothing to delete."
     elif applied and done.newest == done.to:
         yield f"What was begun after batch {done.to} is gone: {done.deleted} objects deleted."
