@@ -231,7 +231,7 @@ class Files:
         except OSError as error:
             raise DstlError(
                 f"{self._directory / name} could not be written: {error.strerror or error}. The command, when it is "
-                "started again, goes on after the last batch of its cursor"
+                "started again, continues after the last batch of its cursor"
             ) from error
         finally:
             path.unlink(missing_ok=True)
