@@ -181,6 +181,19 @@ def test_a_batch_of_another_history_is_not_returned(written: WrittenCheckpoint, 
     assert raised.value.last == 2
 
 
+def test_a_batch_after_a_repartition_in_place_of_a_followed_batch_is_not_returned(
+    written: WrittenCheckpoint, follow: Follow
+) -> None:
+    """The query was rolled back to batch 2, and repartitioned with batch 3, whose entry has no id."""
+    followed, _ = follow(0)
+    batches(followed)
+    written.plain_entry(3)
+    written.entry(4, written.changes(4), run=1, previous=b"")
+    with pytest.raises(HistoryChanged, match="was rolled back") as raised:
+        batches(followed)
+    assert raised.value.last == 2
+
+
 def test_a_position_of_another_history_is_refused(written: WrittenCheckpoint, follow: Follow) -> None:
     with pytest.raises(HistoryChanged) as raised:
         follow(Position(2, "00000000-0000-4000-8000-000000000000"))

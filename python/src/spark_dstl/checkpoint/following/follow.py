@@ -257,7 +257,7 @@ class Followed:
                 self._start_anew(self._not_in_log(following))
                 continue
             previous, before = entry.previous(), self._position
-            if before.entry is not None and previous is not None and previous != before.entry:
+            if before.entry is not None and previous != before.entry:
                 self._start_anew(self._rolled_back(following))
                 continue
             yield following, stored.modified, entry
