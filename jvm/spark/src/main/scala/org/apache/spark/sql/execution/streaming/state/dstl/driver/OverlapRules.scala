@@ -3,9 +3,8 @@ package org.apache.spark.sql.execution.streaming.state.dstl.driver
 
 import org.apache.spark.sql.execution.streaming.Source
 import org.apache.spark.sql.execution.streaming.runtime.{StreamExecution, StreamingExecutionRelation}
-import org.apache.spark.sql.execution.streaming.state.dstl.DstlStateStoreProvider
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.EntryPoints
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.util.Utils
 
 /**
  * Which queries may run a batch's tasks before its offsets are durable: a driver that dies then leaves a batch that is planned
@@ -44,8 +43,7 @@ private[driver] object OverlapRules {
    * @param conf of the query, as its first batch has fixed it
    */
   def writesPlainSnapshots(conf: SQLConf): Boolean =
-    conf.getConfString(FormatVersion, "1") == "1" &&
-      !classOf[DstlStateStoreProvider].isAssignableFrom(Utils.classForName[AnyRef](conf.stateStoreProviderClass))
+    conf.getConfString(FormatVersion, "1") == "1" && conf.stateStoreProviderClass != EntryPoints.Provider
 
   // Spark 3.5 has no constant for it.
   private val FormatVersion = "spark.sql.streaming.stateStore.checkpointFormatVersion"
