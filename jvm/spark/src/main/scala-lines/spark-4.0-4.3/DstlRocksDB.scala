@@ -11,6 +11,7 @@ import scala.util.control.NonFatal
 import org.apache.commons.lang3.reflect.FieldUtils
 import org.apache.hadoop.fs.Path
 
+import sparkdstl.log.config.LogOptions
 import sparkdstl.log.read.StoreLoad
 import sparkdstl.log.worker.SnapshotSchedule
 
@@ -33,6 +34,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.worker.TaskLog
  */
 private[dstl] final class DstlRocksDB(
     made: RocksDBArguments,
+    options: LogOptions,
     override protected val resources: ProcessResources,
     override protected val store: Option[LoggedStore]
 ) extends RocksDBShims(
@@ -42,9 +44,9 @@ private[dstl] final class DstlRocksDB(
   private[store] type Bytes = Array[Byte]
   private[store] type Committed = (Long, StateStoreCheckpointInfo)
 
-  private val schedule = new SnapshotSchedule(made.options, made.conf.minDeltasForSnapshot, resources.runtime)
+  private val schedule = new SnapshotSchedule(options, made.conf.minDeltasForSnapshot, resources.runtime)
   private val materialization =
-    new Materialization(made.loggingId, made.options, resources, files, confirmUploaded)
+    new Materialization(made.loggingId, options, resources, files, confirmUploaded)
 
   // Guarded by Spark's lock of the store; at the end of a commit, when Spark 4.0 has released that, by the schedule's.
   private var changing = new Changing(new StoreLoad(None, None), loadsEmpty = false)
@@ -186,8 +188,8 @@ private[dstl] final class DstlRocksDB(
 
   /** Makes the manager of the store's files. Called by the constructor. */
   private[store] def managerOfFiles(localTempDir: File): RocksDBFileManager = {
-    val files = new SnapshotFiles(new Path(made.dfsRootDir), made.hadoopConf, made.options, resources, store)
-    new DstlRocksDBFileManager(made, localTempDir, files, resources, store)
+    val files = new SnapshotFiles(new Path(made.dfsRootDir), made.hadoopConf, options, resources, store)
+    new DstlRocksDBFileManager(made, localTempDir, options, files, resources, store)
   }
 
   private def files: DstlRocksDBFileManager = fileManager.asInstanceOf[DstlRocksDBFileManager]

@@ -9,6 +9,7 @@ import org.apache.commons.lang3.reflect.FieldUtils
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 
+import sparkdstl.log.config.LogOptions
 import sparkdstl.log.error.LogErrors
 import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.format.{SegmentKey, SegmentKind}
@@ -34,6 +35,7 @@ import org.apache.spark.util.Utils
 private[store] final class DstlRocksDBFileManager(
     of: RocksDBArguments,
     localTempDir: File,
+    options: LogOptions,
     files: SnapshotFiles,
     resources: ProcessResources,
     store: Option[LoggedStore]
@@ -229,12 +231,12 @@ private[store] final class DstlRocksDBFileManager(
   }
 
   /** Puts files of `directory`, which are in the log as well, into the SST cache. */
-  def cache(directory: File, immutable: Iterable[RocksDBImmutableFile]): Unit = if (of.options.localRecoveryMaxSize > 0)
+  def cache(directory: File, immutable: Iterable[RocksDBImmutableFile]): Unit = if (options.localRecoveryMaxSize > 0)
     resources.sstCache.put(
       of.dfsRootDir,
       immutable.map(file => file.dfsFileName -> localFile(directory, file).toPath).toMap,
       localTempDir.getParentFile.getParentFile.toPath,
-      of.options.localRecoveryMaxSize
+      options.localRecoveryMaxSize
     )
 
   /** The file in the SST cache, if it has the content that the log has. */

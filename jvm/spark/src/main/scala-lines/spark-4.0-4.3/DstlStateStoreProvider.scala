@@ -3,6 +3,8 @@ package org.apache.spark.sql.execution.streaming.state.dstl
 
 import org.apache.hadoop.conf.Configuration
 
+import sparkdstl.log.config.LogOptions
+
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager
 import org.apache.spark.sql.execution.streaming.state._
 import org.apache.spark.sql.types.StructType
@@ -63,8 +65,10 @@ class DstlStateStoreProvider extends ProviderShims with MaintenanceShims {
     )
   }
 
-  override protected def newRocksDB(of: RocksDBArguments): RocksDB =
-    new DstlRocksDB(of.copy(conf = of.conf.copy(enableChangelogCheckpointing = true)), resources, store)
+  override protected def newRocksDB(of: RocksDBArguments): RocksDB = {
+    val options = store.fold(LogOptions.parse(of.hadoopConf))(_.checkpoint.options)
+    new DstlRocksDB(of.copy(conf = of.conf.copy(enableChangelogCheckpointing = true)), options, resources, store)
+  }
 
   /** As Spark ends, which needs no maintenance, Spark would log an error of each store. */
   override protected def skipsMaintenance: Boolean = resources.waiting.isEnded

@@ -5,8 +5,6 @@ import java.io.File
 
 import org.apache.hadoop.conf.Configuration
 
-import sparkdstl.log.config.LogOptions
-
 import org.apache.spark.sql.execution.streaming.state.RocksDBConf
 
 /**
@@ -24,8 +22,4 @@ private[dstl] final case class RocksDBArguments(
     enableStateStoreCheckpointIds: Boolean,
     partitionId: Int,
     later: LaterArguments
-) {
-
-  /** The log's options in `hadoopConf`. */
-  lazy val options: LogOptions = LogOptions.parse(hadoopConf)
-}
+)

@@ -10,6 +10,7 @@ import scala.concurrent.duration.DurationInt
 import org.apache.hadoop.conf.Configuration
 import org.scalatest.funsuite.AnyFunSuite
 
+import sparkdstl.log.config.LogOptions
 import sparkdstl.testing.TemporaryDirectory
 
 import org.apache.spark.sql.execution.streaming.state.{RocksDBConf, StateStoreConf}
@@ -41,7 +42,7 @@ class ReleasedStoreSuite extends AnyFunSuite {
           partitionId = 0,
           LaterArguments()
         )
-        val store = new DstlRocksDB(made, DstlEnvironment.get.resources, None)
+        val store = new DstlRocksDB(made, LogOptions.default, DstlEnvironment.get.resources, None)
         val thread = Executors.newSingleThreadExecutor()
         def other[A](body: => A): A = Await.result(Future(body)(ExecutionContext.fromExecutor(thread)), 60.seconds)
         try {

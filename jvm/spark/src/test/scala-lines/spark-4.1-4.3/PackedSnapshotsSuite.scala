@@ -7,6 +7,7 @@ import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
 import org.scalatest.funsuite.AnyFunSuite
 
+import sparkdstl.log.config.LogOptions
 import sparkdstl.testing.TemporaryDirectory
 
 import org.apache.spark.sql.execution.streaming.state.{RocksDBConf, StateStoreConf}
@@ -35,8 +36,8 @@ class PackedSnapshotsSuite extends AnyFunSuite {
         LaterArguments(None, None)
       )
       val resources = DstlEnvironment.get.resources
-      val files = new SnapshotFiles(new Path(store.toUri), made.hadoopConf, made.options, resources, None)
-      val manager = new DstlRocksDBFileManager(made, local.toFile, files, resources, None)
+      val files = new SnapshotFiles(new Path(store.toUri), made.hadoopConf, LogOptions.default, resources, None)
+      val manager = new DstlRocksDBFileManager(made, local.toFile, LogOptions.default, files, resources, None)
       val checkpoint = Files.createDirectories(local.resolve("checkpoint"))
       Files.createFile(checkpoint.resolve("CURRENT"))
       use(() => manager.pack(RocksDBSnapshot(checkpoint.toFile, 1, 0, 0, Map.empty, 0, "", Map.empty, None)))
