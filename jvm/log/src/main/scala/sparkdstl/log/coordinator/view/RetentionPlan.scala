@@ -20,24 +20,28 @@ private[coordinator] object RetentionPlan {
   /** @param limits of one round */
   def of(view: LogView, limits: RetentionLimits): RetentionPlan = {
     val candidates = view.requested.iterator.filter(isCandidate(view))
-    if (candidates.isEmpty) RetentionPlan(Vector.empty, Vector.empty)
+    if (candidates.isEmpty) NothingToDo
     else if (view.stores.isEmpty) withoutStores(view, limits)
     else {
       val oldest = oldestRetained(view)
       // Version v is in the entry of batch v - 1: below the entry of the lowest version's batch nothing is needed.
       def needed(stores: Iterable[String]) = stores.iterator.map(lowestVersion(view, oldest, _)).min - 1
       val lowest = needed(view.stores)
-      val ofNewest = candidates.takeWhile(_ < lowest).take(limits.deletions).toVector
-      if (ofNewest.isEmpty) RetentionPlan(Vector.empty, Vector.empty)
+      val unneeded = candidates.takeWhile(_ < lowest).take(limits.deletions).toVector
+      if (unneeded.isEmpty) NothingToDo
       else removedStores(view, oldest) match {
         case None => RetentionPlan(Vector.empty, Vector(oldest).filter(isUnread(view)))
+        case Some(Vector()) => deletionOf(view, unneeded)
         case Some(removed) =>
-          val lowestOfRemoved = if (removed.isEmpty) lowest else needed(removed)
-          val delete = ofNewest.takeWhile(_ < lowestOfRemoved)
-          RetentionPlan(delete, delete.filter(isUnread(view)))
+          val lowestOfRemoved = needed(removed)
+          deletionOf(view, unneeded.takeWhile(_ < lowestOfRemoved))
       }
     }
   }
+
+  private val NothingToDo = RetentionPlan(Vector.empty, Vector.empty)
+
+  private def deletionOf(view: LogView, batches: Vector[Long]) = RetentionPlan(batches, batches.filter(isUnread(view)))
 
   /**
    * The stores that the oldest retained batch has, and the newest has not: a repartition since then, which writes plain
