@@ -115,6 +115,15 @@ final case class QueryLocation(root: Path, base: Path, configuredBase: Option[St
   val offsets: Path = new Path(root, "offsets")
   def offsetsOf(batch: Long): Path = new Path(offsets, batch.toString)
 
+  /** The directory of Spark's files of state. */
+  val state: Path = new Path(root, "state")
+
+  /** The path of a file of state below that directory: `operator/partition/...`. */
+  def belowState(file: Path): String = file.toUri.getPath.stripPrefix(s"${state.toUri.getPath}/")
+
+  /** The segment whose plain file this is, if it is one. */
+  def plainSegment(file: Path): Option[SegmentKey] = SegmentKey.parse(belowState(file.getParent), file.getName)
+
   /** The directory of claims. It is in the checkpoint even if the log is elsewhere, because claims fence commit entries. */
   val epochs: Path = new Path(root, s"dstl/${LogLayout.EpochsDirectory}")
   def epoch(number: Long): Path = new Path(epochs, number.toString)

@@ -9,7 +9,7 @@ import org.apache.hadoop.fs.Path
 import sparkdstl.log.error.{LogErrors, LostObjectException}
 import sparkdstl.log.format._
 import sparkdstl.log.request.QueryStorage
-import sparkdstl.log.storage.StorageOperation.{ListObjects, ListRecursively}
+import sparkdstl.log.storage.StorageOperation.ListObjects
 
 /**
  * Finds the newest batch to which a query can be rolled back after a read of its checkpoint has failed. It lists, and reads the
@@ -37,8 +37,7 @@ final class WayBack(storage: QueryStorage) {
   def newest(lost: Path): Future[Option[Long]] = for {
     commits <- storage.entries()
     begun <- storage.read(location.offsets, ListObjects(location.offsets))
-    state = new Path(location.root, "state")
-    files <- storage.read(state, ListRecursively(state)).map(_.filterNot(_.isEmptyDirectory).map(_.path))
+    files <- storage.stateFiles()
     (data, _) <- storage.dataFiles()
     others = LogLayout.bytesIn(commits).filter { case (batch, _) => location.entry(batch) != lost }
     read <- readAll(others)
@@ -47,11 +46,9 @@ final class WayBack(storage: QueryStorage) {
     damaged = LogLayout.batchesIn(commits).toSet -- read.keySet,
     offsets = LogLayout.bytesIn(begun.filter(entry => entry.path != lost && entry.length > 0)).keySet,
     dataFiles = data.iterator.map(_.path).filter(_ != lost).map(LogLayout.nameOf).toSet,
-    plain = files.filter(_ != lost).flatMap(file => SegmentKey.parse(below(state, file.getParent), file.getName)),
-    withFamilies = files.map(below(state, _)).collect { case SchemaOfFamily(operator) => operator }.toSet
+    plain = files.filter(_ != lost).flatMap(location.plainSegment),
+    withFamilies = files.map(location.belowState).collect { case SchemaOfFamily(operator) => operator }.toSet
   ).newest
-
-  private def below(state: Path, file: Path): String = file.toUri.getPath.stripPrefix(s"${state.toUri.getPath}/")
 
   /** The indexes of the entries that can be read; None is an entry of stock Spark. */
   private def readAll(lengths: Map[Long, Long]): Future[Map[Long, Option[LogFileIndex]]] =

@@ -31,6 +31,10 @@ final case class QueryStorage(
   /** Batches of the commit entries, in ascending order. */
   def batches(): Future[Vector[Long]] = entries().map(LogLayout.batchesIn)
 
+  /** The files of state; it lists all below a directory that may have tens of thousands. */
+  def stateFiles(): Future[Seq[Path]] =
+    read(location.state, ListRecursively(location.state)).map(_.filterNot(_.isEmptyDirectory).map(_.path))
+
   /** The data files; and what is none: unpublished files and empty directories. */
   def dataFiles(): Future[(Seq[StoredObject], Seq[StoredObject])] = {
     val directory = location.file(LogLayout.DataDirectory)
@@ -53,8 +57,11 @@ final case class QueryStorage(
   override def close(): Unit = Seq(checkpoint, log).foreach(_.requests.close())
 
   /** Completes when no write is under way, nor an attempt at a write that has its outcome. */
-  def whenQuiet: Future[Unit] = Future.sequence(Seq(checkpoint, log).map(_.requests.whenQuiet)).map(_ => ())
+  def whenQuiet: Future[Unit] = whenBoth(_.whenQuiet)
 
   /** Completes when no write may take effect any more, as far as a client can tell; see [[Requests.whenSettled]]. */
-  def whenSettled: Future[Unit] = Future.sequence(Seq(checkpoint, log).map(_.requests.whenSettled)).map(_ => ())
+  def whenSettled: Future[Unit] = whenBoth(_.whenSettled)
+
+  private def whenBoth(of: Requests => Future[Unit]): Future[Unit] =
+    Future.sequence(Seq(checkpoint, log).map(client => of(client.requests))).map(_ => ())
 }
