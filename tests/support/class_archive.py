@@ -29,7 +29,9 @@ def java_option() -> str:
     archive = DIRECTORY / f"{_fingerprint()}.jsa"
     if not archive.exists():
         _make(archive)
-    return f"-XX:SharedArchiveFile={archive}" if archive.exists() else ""
+    # Mapped at another address than its own, as newer JVMs do by default, all of its pages would be written.
+    at_its_address = "-XX:+UnlockDiagnosticVMOptions -XX:ArchiveRelocationMode=0"
+    return f"-XX:SharedArchiveFile={archive} {at_its_address}" if archive.exists() else ""
 
 
 def _fingerprint() -> str:

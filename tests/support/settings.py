@@ -18,7 +18,7 @@ LOG_CONFIG = Path(__file__).resolve().parents[2] / "conf" / "log4j2-quiet.proper
 # The optimizing compiler does not pay off in a short-lived JVM. A full code cache would stop all compilation. With the
 # default size of the metaspace the JVM collects all garbage several times while it loads Spark's classes.
 JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=256m -XX:+ErrorFileToStderr"
-SHORT_LIFE = f"-Dlog4j2.configurationFile={LOG_CONFIG.as_uri()} -XX:+UseSerialGC"
+SHORT_LIFE = f"-Dlog4j2.configurationFile={LOG_CONFIG.as_uri()} -XX:+UseSerialGC -Xmn300m"
 
 STATE_STORE = "spark.sql.streaming.stateStore"
 FORMAT_VERSION = f"{STATE_STORE}.checkpointFormatVersion"
