@@ -27,7 +27,8 @@ if HAS_PROCESSORS:
 IN_PANDAS = OPERATORS[-1]
 # The checkpoint formats alternate, because they concern the commit of a store and not its operator.
 CASES = [(IN_PANDAS, "dstl", 2)] + [
-    (operator, "stock", 1 + number % 2) for number, operator in enumerate([*PROCESSORS, IN_PANDAS])
+    (operator, "stock", 1 + number % 2)
+    for number, operator in enumerate([*PROCESSORS, *([IN_PANDAS] if IN_FULL else [])])
 ]
 if TAKES_ANY_PROVIDER:
     CASES += [(operator, "dstl", 1 + number % 2) for number, operator in enumerate(PROCESSORS)]

@@ -41,6 +41,7 @@ ALIKE = (
     "duplicates-by-time",
     "duplicates-within-watermark",
     "join-inner",
+    "join-left-outer",
     "join-right-outer",
     "join-full-outer",
     "join-left-semi",

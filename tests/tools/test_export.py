@@ -50,8 +50,9 @@ def exported(checkpoint: Checkpoint, target: Path) -> Exported:
             assert time.monotonic() < deadline
 
 
-EXPORTED = {"aggregation": (OPERATORS[0], "dstl", 1)}
-EXPORTED |= {"join-with-ids": (OPERATORS[1], "dstl", 2)} if 2 in FORMATS else {"join": (OPERATORS[1], "dstl", 1)}
+EXPORTED = {"join-with-ids": (OPERATORS[1], "dstl", 2)} if 2 in FORMATS else {"join": (OPERATORS[1], "dstl", 1)}
+if IN_FULL:
+    EXPORTED["aggregation"] = (OPERATORS[0], "dstl", 1)
 if IN_FULL and 2 in FORMATS:
     EXPORTED["aggregation-with-ids"] = (OPERATORS[0], "dstl", 2)
 if IN_FULL and HAS_PROCESSORS:
