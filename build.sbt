@@ -113,7 +113,7 @@ lazy val flaws = (project in file("jvm/flaws"))
 
 /** Suites of `jvm/spark` that take longer than others, from the slowest on: `make test` prints the slowest. */
 val slowSuites = Seq("Operators", "StateReading", "Joins", "Damage", "TakeOver", "Compatibility", "Rollback") ++
-  Seq("CopiedCheckpoint", "ManyQueries", "MovedCheckpoint", "RequestCount", "ContextStop")
+  Seq("CopiedCheckpoint", "MovedCheckpoint", "RequestCount", "ContextStop")
 
 /** The Spark side: state store provider, checkpoint file manager, coordinator. */
 lazy val spark = (project in file("jvm/spark"))
@@ -148,6 +148,8 @@ lazy val spark = (project in file("jvm/spark"))
     },
     Test / javaOptions ++= sparkModuleOptions ++ Seq(
       "-Xmx3g",
+      // With the default all live objects are copied five times as often.
+      "-Xmn800m",
       // With the default all garbage is collected several times while Spark's classes are loaded.
       "-XX:MetaspaceSize=512m",
       // The default for one level is full after a minute of tests, and compilation stops then.

@@ -5,6 +5,7 @@ import java.nio.file.{Files, Path => LocalPath}
 import java.sql.Timestamp
 import java.util.concurrent.{ConcurrentHashMap, Executors}
 
+import scala.collection.mutable
 import scala.concurrent.{Await, ExecutionContext, Future}
 import scala.concurrent.duration._
 import scala.jdk.CollectionConverters._
@@ -52,6 +53,7 @@ final case class Outcome(batches: Map[Long, Seq[String]], state: Seq[Seq[String]
  */
 abstract class ComparisonSuite extends LocalSpark with BeforeAndAfterAll {
   private val workers = Executors.newCachedThreadPool()
+  private val expected = mutable.Map.empty[(Operator, Contender), Outcome]
 
   protected val stock: Contender =
     Contender("stock", Map(providerKey -> classOf[RocksDBStateStoreProvider].getName, changelogKey -> "true"))
@@ -118,9 +120,11 @@ abstract class ComparisonSuite extends LocalSpark with BeforeAndAfterAll {
   /** The place of a new checkpoint. */
   protected def fresh(name: String): LocalPath = Files.createTempDirectory(directory, name).resolve("checkpoint")
 
-  /** The outcome of an operator with stock Spark or another contender, restarted before the last batch. */
-  protected def expectedOf(operator: Operator, contender: Contender = stock): Outcome =
+  /** The outcome of an operator with stock Spark or another contender, restarted before the last batch; computed once. */
+  protected def expectedOf(operator: Operator, contender: Contender = stock): Outcome = expected.getOrElseUpdate(
+    (operator, contender),
     new Playing(operator, contender, fresh("expected")).restartingAfter(2, batches)
+  )
 
   /** A new session, with the contender's configurations. */
   protected def session(contender: Contender): SparkSession = configure(spark.newSession(), contender)

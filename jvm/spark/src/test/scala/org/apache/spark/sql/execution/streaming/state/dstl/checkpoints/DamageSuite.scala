@@ -23,8 +23,7 @@ class DamageSuite extends QuerySuite with Patience {
    * continues.
    */
   private def restartAfter(more: (String, String)*)(damage: => () => Unit): String = {
-    stopSpark()
-    startSpark(more: _*)
+    configure(more: _*)
     val input = numbers()
     complete(start(counts(input), "before"), input, 0 until 10, 10 until 20, 20 until 30, 30 until 40)
     val repair = damage
@@ -198,8 +197,7 @@ class DamageSuite extends QuerySuite with Patience {
 
   if (SparkFacts.JoinFormats.contains(3))
     test("a store with column families is not loaded without its snapshot, and the error names that") {
-      stopSpark()
-      startSpark(uploads, "spark.sql.streaming.join.stateFormatVersion" -> "3")
+      configure(uploads, "spark.sql.streaming.join.stateFormatVersion" -> "3")
       val input = numbers()
       def startJoin(): StreamingQuery = {
         val events = input.toDF().withColumn("at", timestamp_seconds(col("value"))).withWatermark("at", "1 hour")

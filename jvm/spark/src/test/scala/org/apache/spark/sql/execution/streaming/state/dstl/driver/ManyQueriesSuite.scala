@@ -12,7 +12,7 @@ import org.apache.spark.sql.streaming.OutputMode
 /** One process runs many stateful queries, whose stores stay loaded. */
 class ManyQueriesSuite extends QuerySuite {
   // More runs with open stores than the 64 idle ones that a process remembers: a run that begins is idle, and must stay.
-  private val queries = if (isWhole) 300 else 70
+  private val queries = 300
 
   override protected def configuration: Map[String, String] = super.configuration ++ Map(
     "spark.sql.shuffle.partitions" -> "1",
@@ -30,7 +30,8 @@ class ManyQueriesSuite extends QuerySuite {
     complete(query)
   }
 
-  test("each query restarts on its state, and one reads the state of all others") {
+  // RememberedRunsSuite tests the same with runs alone.
+  if (isWhole) test("each query restarts on its state, and one reads the state of all others") {
     (1 to queries).foreach(run(_, batches = 1)(_.count(): Unit))
     val seen = new ConcurrentLinkedQueue[(Int, Long)]
     (1 to queries).foreach(run(_, batches = 2) { rows =>

@@ -107,8 +107,10 @@ class OperatorsSuite extends ComparisonSuite {
     // The checkpoint's format concerns the commit of a store, which is the same for all operators.
     (operator, index) <- operators.zipWithIndex
     format = 1 + index % 2
+    // Spark's provider gives the file manager below it the same files, whatever the operator.
+    third = if (isWhole || index < 2) Seq(below) else Nil
   } test(s"${operator.name} is the same with the state in the log, checkpoint format version $format") {
-    compare(operator, inFormat(format, stock, ours, below), input): Unit
+    compare(operator, inFormat(format, Seq(stock, ours) ++ third: _*), input): Unit
   }
 
   private def counts(inputs: Inputs, window: org.apache.spark.sql.Column): DataFrame =
