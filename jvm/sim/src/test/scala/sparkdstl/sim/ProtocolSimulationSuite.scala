@@ -6,7 +6,7 @@ import org.scalatest.funsuite.AnyFunSuite
 import sparkdstl.sim.world.Reach
 
 class ProtocolSimulationSuite extends AnyFunSuite {
-  private val Count = 400L
+  private val Count = 200L
 
   test(s"$Count worlds keep the invariants and reach each probe that is not rare") {
     val tally = Seeds.runMany(1, Count, 2, 3)((_, _) => ())
