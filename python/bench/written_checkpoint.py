@@ -232,6 +232,7 @@ class WrittenCheckpoint:
     epoch: int = 1
     held: list[Held] = field(default_factory=list)
     sequence: int = 0
+    provider: str = "x.DstlStateStoreProvider"
 
     def begin(self) -> WrittenCheckpoint:
         """Write the checkpoint of a query before its first batch."""
@@ -276,7 +277,7 @@ class WrittenCheckpoint:
 
     def offsets(self, batch: int, source: str = '{"logOffset":0}') -> bytes:
         """Write the `offsets` entry of a batch, with the line of its source, and return it."""
-        conf = {"spark.sql.streaming.stateStore.providerClass": "x.DstlStateStoreProvider"}
+        conf = {"spark.sql.streaming.stateStore.providerClass": self.provider}
         head = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 0, "conf": conf})
         content = f"v1\n{head}\n{source}".encode()
         (self.root / f"offsets/{batch}").write_bytes(content)

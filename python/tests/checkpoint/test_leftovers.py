@@ -6,11 +6,14 @@ import shutil
 from pathlib import Path
 
 import pytest
+from invoked import dstl
+from verified import verified
 from written_checkpoint import Written, WrittenCheckpoint, aged, zip_of
 
 import spark_dstl
 from spark_dstl import QuerySeemsToRun
 from spark_dstl.checkpoint.changing import leftovers
+from spark_dstl.checkpoint.sparkfiles import OURS
 
 
 def leave(written: WrittenCheckpoint) -> Path:
@@ -46,6 +49,31 @@ def test_a_plain_snapshot_of_the_first_batch_is_one_until_the_batch_is_committed
     assert found(checkpoint.root) == ["state/0/0/1.zip"]
     checkpoint.batch(0)
     assert found(checkpoint.root) == []
+
+
+@pytest.mark.parametrize("name", ["5.zip", "5_5eed.zip", "9.zip"])
+def test_plain_snapshots_above_the_log_are_leftovers_once_none_was_written_for_a_while(
+    tmp_path: Path, name: str
+) -> None:
+    """Until then a repartition may be writing them, and may have begun long ago."""
+    written = WrittenCheckpoint(tmp_path / "q", provider=OURS).begin()
+    for batch in range(4):
+        written.batch(batch)
+    first, last = written.root / "state/0/0/5.zip", written.root / "state/0/1" / name
+    for snapshot in (first, last):
+        snapshot.parent.mkdir(exist_ok=True)
+        snapshot.write_bytes(zip_of({}))
+    aged(written.root)
+    last.touch()
+    assert found(written.root) == []
+    assert verified(written.root).leftovers == []
+    aged(written.root)
+    assert found(written.root) == ["state/0/0/5.zip", f"state/0/1/{name}"]
+    assert len(verified(written.root).leftovers) == 2
+    told = dstl("gc", written.root, "--apply")
+    assert (told.exit_code, "2 of 2 objects" in told.output) == (0, True), told.output
+    assert not list(written.root.glob("state/0/*/*.zip"))
+    assert (verified(written.root).is_damaged, verified(written.root).newest_undamaged) == (False, 3)
 
 
 def test_the_checksum_files_of_a_snapshot_are_deleted_with_it(tmp_path: Path) -> None:

@@ -2,7 +2,10 @@
 """`dstl repartition` plans and refuses without a Java process; tests/tools/test_repartition.py writes states."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -10,11 +13,13 @@ from plain_checkpoint import PlainCheckpoint
 from written_checkpoint import aged
 
 import spark_dstl
-from spark_dstl import CannotRepartition
+from spark_dstl import CannotRepartition, QuerySeemsToRun
 from spark_dstl.checkpoint.convert.point import Offsets
 from spark_dstl.checkpoint.reading import read_entry
 from spark_dstl.checkpoint.repartition.entries import Note, commit_of, is_lock, lock_of, note_in, offsets_of
+from spark_dstl.checkpoint.repartition.plan import find_plan
 from spark_dstl.checkpoint.repartition.repartition import Repartition
+from spark_dstl.checkpoint.repartition.stores import StoreRepartition
 from spark_dstl.checkpoint.sparkfiles import HDFS_BACKED, OURS, PARTITIONS, PROVIDER, STOCKS
 from spark_dstl.commands import main
 
@@ -147,3 +152,31 @@ def test_the_commit_entry_carries_the_offsets(plain: PlainCheckpoint) -> None:
     # Interrupted before it has replaced its lock.
     plain.put("offsets/3", lock_of(str(plain.root), 2).decode())
     assert "an interrupted change to 3 partitions" in refusal(plain, 4)
+
+
+@pytest.mark.parametrize("deleted", [None, 0, 2])
+def test_a_snapshot_that_another_command_deletes_meanwhile_ends_it(plain: PlainCheckpoint, deleted: int | None) -> None:
+    """Nothing names it yet, so it looks like that of an interrupted command."""
+
+    def write(partition: int) -> Any:
+        plain.put(f"state/0/{partition}/4.zip", "")
+        return SimpleNamespace(failure=lambda: None, rows=int, id=lambda: None)
+
+    def is_complete() -> bool:
+        if deleted is not None:
+            plain.remove(f"state/0/{deleted}/4.zip")
+        return True
+
+    read = SimpleNamespace(failure=lambda: None)
+    store = SimpleNamespace(read=lambda *_: read, write=write, isComplete=is_complete)
+    java: Any = SimpleNamespace(
+        batch=lambda _: None,
+        state_batch=lambda *_: SimpleNamespace(note=None),
+        tool=lambda *_: SimpleNamespace(store=lambda *_: store),
+        java_errors=nullcontext,
+    )
+    with spark_dstl.open(str(plain.root)) as checkpoint:
+        writer = StoreRepartition(checkpoint, java, java, find_plan(checkpoint, 3), b"v1\n{}\n", 3)
+        why = rf"snapshot in .*/state/0/{deleted} was deleted meanwhile, .* as it was. Begin again"
+        with nullcontext() if deleted is None else pytest.raises(QuerySeemsToRun, match=why):
+            assert writer.write() == ({}, [0])

@@ -149,9 +149,9 @@ def interrupted(root: Path) -> tuple[Repartitioned, Path]:
     written.begin()
     for batch in range(3):
         written.batch(batch)
+    aged(root)
     abandoned = root / "state/0/0/4.zip"
     abandoned.write_bytes(zip_of({}))
-    aged(root)
     return written, abandoned
 
 

@@ -59,8 +59,8 @@ class StoreFacts:
     """One store: its changelogs by version, in the log and as plain files, and its snapshots.
 
     `abandoned` are plain snapshots of an interrupted repartition: above the version up to which the log allows them,
-    and not above that of the newest batch, because a repartition may be writing those. A snapshot without which the
-    store cannot be rebuilt is none of them, whatever the log allows.
+    and not above that of the newest batch. A snapshot without which the store cannot be rebuilt is none of them,
+    whatever the log allows. `ahead` are those above: a repartition may be writing them.
     """
 
     logged: dict[int, int] = field(default_factory=dict)
@@ -68,6 +68,7 @@ class StoreFacts:
     plain: dict[tuple[int, str | None], StoredObject] = field(default_factory=dict)
     zips: dict[tuple[int, str | None], StoredObject] = field(default_factory=dict)
     abandoned: dict[tuple[int, str | None], StoredObject] = field(default_factory=dict)
+    ahead: dict[tuple[int, str | None], StoredObject] = field(default_factory=dict)
 
     @property
     def has_other_base(self) -> bool:
@@ -203,6 +204,8 @@ def look(storage: Storage, readers: Readers) -> Survey:
                 facts.zips[plain.version, plain.id] = stored
             elif survey.newest is not None and plain.version <= survey.newest + 1:
                 facts.abandoned[plain.version, plain.id] = stored
+            else:
+                facts.ahead[plain.version, plain.id] = stored
     for facts in survey.stores.values():
         if not facts.has_other_base:
             facts.zips.update(facts.abandoned)

@@ -46,10 +46,8 @@ def signs(checkpoint: CheckpointAccess, before: list[StoredObject] | None = None
         return None
     if before is not None and (changed := {*before} ^ {*now}):
         return f"{max(stored.name for stored in changed)} changed while this command looked"
-    if newest is None or newest.modified is None:
-        return None
-    age = datetime.now(timezone.utc) - newest.modified
-    if age >= QUIET:
+    age = None if newest is None else _age(newest)
+    if newest is None or age is None or age >= QUIET:
         return None
     ago = f"{max(int(age.total_seconds()), 0)} s ago"
     return f"{newest.name} was written {ago}, if the clocks here and of storage agree, and no run has ended since"
@@ -97,6 +95,12 @@ def refuse_if_changed(checkpoint: CheckpointAccess, newest: int | None) -> None:
         )
 
 
+def is_quiet(stored: StoredObject) -> bool:
+    """Whether an object is older than what counts as a sign."""
+    age = _age(stored)
+    return age is not None and age >= QUIET
+
+
 def written(checkpoint: CheckpointAccess) -> list[StoredObject]:
     """Return the objects that a running query changes."""
     found = checkpoint.newest_base().objects("data", recursive=True)
@@ -105,6 +109,10 @@ def written(checkpoint: CheckpointAccess) -> list[StoredObject]:
         # Hadoop writes the checksum file of a local file together with the file, and readers write pins.
         found += [stored for stored in listed if not stored.last_name.endswith((".crc", ".pin"))]
     return found
+
+
+def _age(stored: StoredObject) -> timedelta | None:
+    return None if stored.modified is None else datetime.now(timezone.utc) - stored.modified
 
 
 def _newest(written: list[StoredObject]) -> tuple[StoredObject | None, bool]:

@@ -19,6 +19,7 @@ from spark_dstl.checkpoint.survey import Survey
 from spark_dstl.errors import CheckpointNotFound, DstlError
 
 _MAX_OWNER = 64 * 1024
+_ABANDONED = "an interrupted repartition has left it, and without the log Spark would take it for the state"
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,12 @@ def among(survey: Survey, storage: Storage, base: Storage, listed: Iterable[Stor
                 why = "which is not committed: Spark would take it for what a new batch makes"
                 yield left(storage, stored, f"a snapshot of version {version}, {why}")
         for (version, _), stored in facts.abandoned.items():
-            why = "an interrupted repartition has left it, and without the log Spark would take it for the state"
-            yield left(storage, stored, f"a snapshot of version {version}: {why}")
+            yield left(storage, stored, f"a snapshot of version {version}: {_ABANDONED}")
+    ahead = [one for facts in survey.stores.values() for one in facts.ahead.items()]
+    # A repartition, which writes these, shows no other sign; its first ones may be old.
+    if all(activity.is_quiet(stored) for _, stored in ahead):
+        for (version, _), stored in ahead:
+            yield left(storage, stored, f"a snapshot of version {version}, which is not committed: {_ABANDONED}")
 
 
 def _check_owner(checkpoint: CheckpointAccess, base: Storage) -> None:

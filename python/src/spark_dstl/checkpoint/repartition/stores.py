@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from spark_dstl.checkpoint.access import CheckpointAccess
-from spark_dstl.checkpoint.format.names import Store
+from spark_dstl.checkpoint.format.names import SNAPSHOT, Store, plain_file
 from spark_dstl.checkpoint.java.gateway import Gateway
 from spark_dstl.checkpoint.java.state import StateReader
 from spark_dstl.checkpoint.repartition.plan import Plan
 from spark_dstl.checkpoint.sparkfiles import Operator, json_object, state_ids
 from spark_dstl.checkpoint.storage import at_once
-from spark_dstl.errors import UnreadableState
+from spark_dstl.errors import QuerySeemsToRun, UnreadableState
 
 # Each pass over the old partitions has that many files of rows open.
 _FILES = 400
@@ -56,12 +56,28 @@ class StoreRepartition:
                 rows.append(self._store(operator, name, of_partitions))
             if any(of_partitions):
                 ids[operator.id] = [[of[place] for place in sorted(of)] for of in of_partitions]
+        self._refuse_if_deleted()
         return ids, rows
 
     def create(self, name: str, content: bytes) -> bool:
         """Create an object of the checkpoint exclusively, as a run of the query does; return whether it was missing."""
         with self._reader.java_errors():
             return bool(self._reader.tool("HadoopFiles").createExclusively(name, content))
+
+    def _refuse_if_deleted(self) -> None:
+        """Raise `QuerySeemsToRun` if a snapshot is missing: nothing names them yet, so other commands delete them."""
+        storage, version = self._checkpoint.storage, self._plan.batch + 2
+        listed = (plain_file(one.name.removeprefix("state/")) for one in storage.objects("state", recursive=True))
+        there = {one.store for one in listed if one and (one.kind, one.version) == (SNAPSHOT, version)}
+        for operator in self._plan.operators:
+            for name in operator.stores:
+                for partition in range(operator.partitions(self._number)):
+                    if (store := Store(operator.id, partition, name)) not in there:
+                        raise QuerySeemsToRun(
+                            f"the new snapshot in {storage.shown(f'state/{store.directory}')} was deleted meanwhile, "
+                            f"for example by dstl gc or dstl rollback. The state of batch {self._plan.batch} is as it "
+                            "was. Begin again"
+                        )
 
     def _store(self, operator: Operator, name: str, ids: list[dict[int, str]]) -> int:
         with self._reader.java_errors():

@@ -29,7 +29,8 @@ def gc(at: Location, dry: bool, stopped: bool, output: str) -> None:
     Leftovers are data files that no commit entry names, unfinished objects, objects of checks of exclusive creation,
     and plain snapshots of versions that are not committed. On storage that creates exclusively a query deletes the data
     files, unfinished objects beside them and objects of checks after its first batch; the command is for queries that
-    no longer run, for other storage, and for the rest.
+    no longer run, for other storage, and for the rest. Snapshots of the next version are none if one was written within
+    15 minutes, because dstl repartition may be writing them.
 
     Refused with exit code 4 if a query seems to run, by the signs of dstl rollback; with 1 if a commit entry cannot be
     read, because the objects that it names are then unknown.
