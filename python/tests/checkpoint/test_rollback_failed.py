@@ -4,10 +4,11 @@
 from dataclasses import replace
 
 import pytest
-from written_checkpoint import WrittenCheckpoint, zip_of
+from written_checkpoint import WrittenCheckpoint, aged, zip_of
 
 import spark_dstl
 from spark_dstl.checkpoint.changing import rollback
+from spark_dstl.checkpoint.storage import Storage
 from spark_dstl.commands.changing.rollback import _lines
 from spark_dstl.errors import UnreadableStorage
 
@@ -30,6 +31,37 @@ def test_a_failed_deletion_says_what_was_deleted_and_that_it_can_be_repeated(
             checkpoint.apply_rollback(planned, stopped=True)
         monkeypatch.setattr(checkpoint.storage, "delete", delete)
         assert checkpoint.apply_rollback(checkpoint.plan_rollback(1), stopped=True).deleted == 2
+
+
+@pytest.mark.parametrize(("during", "deleted"), [("the look", 0), ("commits/2", 2)])
+@pytest.mark.parametrize("signal", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_says_what_was_deleted_and_what_to_run_next(
+    written: WrittenCheckpoint,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    during: str,
+    deleted: int,
+    signal: type[BaseException],
+) -> None:
+    aged(written.root)
+    delete = Storage.delete
+
+    def interrupt(storage: Storage, name: str) -> bool:
+        if name == during:
+            raise signal
+        return delete(storage, name)
+
+    def look(_seconds: float) -> None:
+        if during == "the look":
+            raise signal
+
+    monkeypatch.setattr(Storage, "delete", interrupt)
+    with spark_dstl.open(str(written.root)) as checkpoint, pytest.raises(signal):
+        rollback.apply_rollback(checkpoint, checkpoint.plan_rollback(1), wait=look)
+    assert caplog.messages == [
+        f"The rollback is interrupted: {deleted} of 4 objects are deleted, the newest batches first. The checkpoint "
+        f"still starts; to delete the rest, roll back again: dstl rollback {written.root} --to 1 --apply"
+    ]
 
 
 def test_snapshots_that_executors_write_during_the_rollback_are_deleted(written: WrittenCheckpoint) -> None:

@@ -18,6 +18,8 @@ Pins of deleted batches are deleted before: their readers fail by name.
 
 from __future__ import annotations
 
+import logging
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -29,7 +31,9 @@ from spark_dstl.checkpoint.pins import pins_of
 from spark_dstl.checkpoint.sparkfiles import HDFS_BACKED
 from spark_dstl.checkpoint.survey import Survey, entries_of, numbered
 from spark_dstl.checkpoint.verification.verify import rollback_obstacle, verify
-from spark_dstl.errors import CannotRollBack, QuerySeemsToRun, UnreadableStorage
+from spark_dstl.errors import CannotRollBack, DstlError, QuerySeemsToRun, UnreadableStorage
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -121,25 +125,33 @@ def apply_rollback(
     checkpoint: CheckpointAccess, rollback: Rollback, stopped: bool = False, wait: Callable[[float], None] = time.sleep
 ) -> Rollback:
     """Delete the planned objects; see `Checkpoint.apply_rollback`. An interrupted rollback can be repeated."""
-    activity.refuse_if_running(checkpoint, stopped, wait)
-    activity.refuse_if_changed(checkpoint, rollback.newest)
-    for batch in numbered(checkpoint.storage.objects("offsets")):
-        if batch > rollback.to and f"offsets/{batch}" not in rollback.objects:
-            raise QuerySeemsToRun(
-                f"offsets/{batch} of {checkpoint.path} was written after this rollback was planned: a query ran on it. "
-                "Stop it, and plan the rollback again"
-            )
     deleted = 0
-    for done, name in enumerate(rollback.objects, start=1):
-        try:
+    try:
+        activity.refuse_if_running(checkpoint, stopped, wait)
+        activity.refuse_if_changed(checkpoint, rollback.newest)
+        for batch in numbered(checkpoint.storage.objects("offsets")):
+            if batch > rollback.to and f"offsets/{batch}" not in rollback.objects:
+                raise QuerySeemsToRun(
+                    f"offsets/{batch} of {checkpoint.path} was written after this rollback was planned: a query ran on "
+                    "it. Stop it, and plan the rollback again"
+                )
+        for done, name in enumerate(rollback.objects, start=1):
             deleted += checkpoint.storage.delete(name)
-        except UnreadableStorage as error:
-            raise UnreadableStorage(
-                f"{error}. {deleted} of {len(rollback.objects)} objects are deleted, the newest batches first. The "
-                "checkpoint still starts; to delete the rest, roll back again"
-            ) from error
-        checkpoint.progress("Deleting", done, len(rollback.objects))
-    deleted += sum(checkpoint.storage.delete(name) for name in _snapshots_since(checkpoint, rollback.to))
+            checkpoint.progress("Deleting", done, len(rollback.objects))
+        for name in _snapshots_since(checkpoint, rollback.to):
+            deleted += checkpoint.storage.delete(name)
+    except BaseException as error:
+        state = (
+            f"{deleted} of {len(rollback.objects)} objects are deleted, the newest batches first. The checkpoint still "
+            f"starts; to delete the rest, roll back again: dstl rollback {shlex.quote(checkpoint.path)} --to "
+            f"{rollback.to} --apply"
+        )
+        if isinstance(error, UnreadableStorage):
+            raise UnreadableStorage(f"{error}. {state}") from error
+        if not isinstance(error, DstlError):
+            # The interrupt of a command.
+            _logger.warning("The rollback is interrupted: %s", state)
+        raise
     above = [batch for batch in entries_of(checkpoint.storage) if batch > rollback.to]
     if above:
         raise QuerySeemsToRun(
