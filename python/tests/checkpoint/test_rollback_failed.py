@@ -10,7 +10,7 @@ import spark_dstl
 from spark_dstl.checkpoint.changing import rollback
 from spark_dstl.checkpoint.storage import Storage
 from spark_dstl.commands.changing.rollback import _lines
-from spark_dstl.errors import UnreadableStorage
+from spark_dstl.errors import QuerySeemsToRun, UnreadableStorage
 
 
 def test_a_failed_deletion_says_what_was_deleted_and_that_it_can_be_repeated(
@@ -62,6 +62,20 @@ def test_an_interrupt_says_what_was_deleted_and_what_to_run_next(
         f"The rollback is interrupted: {deleted} of 4 objects are deleted, the newest batches first. The checkpoint "
         f"still starts; to delete the rest, roll back again: dstl rollback {written.root} --to 1 --apply"
     ]
+
+
+def test_of_two_rollbacks_the_later_one_names_the_other(written: WrittenCheckpoint) -> None:
+    def other(_seconds: float) -> None:
+        with spark_dstl.open(str(written.root)) as checkpoint:
+            rollback.apply_rollback(checkpoint, checkpoint.plan_rollback(2), stopped=True)
+
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        planned = checkpoint.plan_rollback(1)
+        with pytest.raises(QuerySeemsToRun, match=r"^a rollback runs on .* Let it end, and begin again"):
+            rollback.apply_rollback(checkpoint, planned, stopped=True, wait=other)
+        assert (written.root / "commits/2").exists()
+        with pytest.raises(QuerySeemsToRun, match=r"newest batch is 2 and was 3[.] A rollback has begun"):
+            checkpoint.apply_rollback(planned, stopped=True)
 
 
 def test_snapshots_that_executors_write_during_the_rollback_are_deleted(written: WrittenCheckpoint) -> None:

@@ -79,6 +79,11 @@ def refuse_if_running(
         changed = {*before} ^ {*after}
         if has_ended or not changed:
             return
+        if _newest_batch(after) < _newest_batch(before):
+            raise QuerySeemsToRun(
+                f"a rollback runs on {checkpoint.path}: its newest batches were deleted while this command "
+                "looked. Let it end, and begin again"
+            )
         if any(stored.name.startswith(_OF_BATCHES) for stored in {*after} - {*before}):
             break
     name = max(stored.name for stored in changed)
@@ -89,9 +94,10 @@ def refuse_if_changed(checkpoint: CheckpointAccess, newest: int | None) -> None:
     """Raise `QuerySeemsToRun` if `newest` is no longer the newest batch."""
     there = max(entries_of(checkpoint.storage), default=None)
     if there != newest:
+        is_rollback = newest is not None and (there is None or there < newest)
+        cause = "A rollback has begun: let it end" if is_rollback else "Stop the query"
         raise QuerySeemsToRun(
-            f"{checkpoint.path} has changed: its newest batch is {there} and was {newest}. Stop the query, and "
-            "begin again"
+            f"{checkpoint.path} has changed: its newest batch is {there} and was {newest}. {cause}, and begin again"
         )
 
 
@@ -109,6 +115,12 @@ def written(checkpoint: CheckpointAccess) -> list[StoredObject]:
         # Hadoop writes the checksum file of a local file together with the file, and readers write pins.
         found += [stored for stored in listed if not stored.last_name.endswith((".crc", ".pin"))]
     return found
+
+
+def _newest_batch(written: list[StoredObject]) -> int:
+    """Return the newest batch in `commits/` and `offsets/`: a query never deletes it."""
+    of_batches = (stored for stored in written if stored.name.startswith(("commits/", "offsets/")))
+    return max((number for one in of_batches if (number := names.number(one.last_name)) is not None), default=-1)
 
 
 def _age(stored: StoredObject) -> timedelta | None:
