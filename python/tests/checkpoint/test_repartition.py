@@ -73,6 +73,7 @@ def test_the_least_and_the_greatest_number_are_possible(plain: PlainCheckpoint, 
 
 def test_a_begun_batch_and_a_missing_one_are_refused(plain: PlainCheckpoint) -> None:
     plain.offsets(3)
+    aged(plain.root)
     assert "has begun batch 3, and committed batch 2: start the query with its present number" in refusal(plain)
     for batch in range(3):
         (plain.root / f"commits/{batch}").unlink()
@@ -108,6 +109,19 @@ def test_a_query_that_seems_to_run_is_refused(plain: PlainCheckpoint) -> None:
     plain.offsets(2)
     told = CliRunner().invoke(main, ["repartition", str(plain.root), "--partitions", "3", "--apply"])
     assert told.exit_code == 4, told.output
+
+
+@pytest.mark.parametrize("apply", [(), ("--apply",)])
+def test_beside_a_running_query_the_advice_is_to_stop_it(plain: PlainCheckpoint, apply: tuple[str, ...]) -> None:
+    """It has begun a batch most of the time."""
+    plain.offsets(3)
+    command = ["repartition", str(plain.root), "--partitions", "3", *apply]
+    told = CliRunner().invoke(main, command)
+    assert told.exit_code == 4, told.output
+    assert "a query seems to run" in told.output
+    assert "Stop it" in told.output
+    stopped = CliRunner().invoke(main, [*command, "--stopped"])
+    assert (stopped.exit_code, "has begun batch 3, and committed batch 2" in stopped.output) == (1, True)
 
 
 def test_the_way_back_is_a_command_with_the_checkpoint(plain: PlainCheckpoint, monkeypatch: pytest.MonkeyPatch) -> None:

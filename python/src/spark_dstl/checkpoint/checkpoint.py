@@ -225,7 +225,7 @@ class Checkpoint(CheckpointAccess):
         a query seems to run. `stopped` skips the check of recent writes.
         """
         if not apply:
-            return plan_repartition(self, partitions)
+            return plan_repartition(self, partitions, stopped)
         return repartition(self, partitions, self._reader, stopped)
 
     def leftovers(self) -> Leftovers:

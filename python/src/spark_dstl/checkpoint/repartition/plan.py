@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from spark_dstl.checkpoint import rows, sparkfiles
 from spark_dstl.checkpoint.access import CheckpointAccess
+from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.convert.point import Offsets, read_offsets
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.format.names import Store
@@ -40,8 +41,11 @@ class Plan:
     needs_lock: bool
 
 
-def find_plan(checkpoint: CheckpointAccess, partitions: int) -> Plan:
-    """Return the plan of a repartition. Raises `CannotRepartition` if there is none."""
+def find_plan(checkpoint: CheckpointAccess, partitions: int, stopped: bool = False) -> Plan:
+    """Return the plan of a repartition. Raises `CannotRepartition` if there is none.
+
+    Raises `QuerySeemsToRun` if a batch was begun by a query that seems to run, unless it is known to be `stopped`.
+    """
     storage, path = checkpoint.storage, checkpoint.path
     if not 0 < partitions <= MAX_PARTITIONS:
         raise CannotRepartition(f"{partitions} is no number of partitions: give one from 1 to {MAX_PARTITIONS}")
@@ -61,6 +65,7 @@ def find_plan(checkpoint: CheckpointAccess, partitions: int) -> Plan:
         committed -= 1
         commit = _entry(checkpoint, committed)
     if begun != committed:
+        activity.refuse_if_seen(checkpoint, stopped)
         raise CannotRepartition(
             f"{path} has begun batch {begun}, and committed batch {committed}: start the query with its present number "
             "until the batch is committed, and stop it; or go back with dstl rollback"

@@ -42,14 +42,14 @@ class Repartition:
     """Whether it was done."""
 
 
-def plan_repartition(checkpoint: CheckpointAccess, partitions: int) -> Repartition:
+def plan_repartition(checkpoint: CheckpointAccess, partitions: int, stopped: bool = False) -> Repartition:
     """Return what a repartition does; see `Checkpoint.repartition`."""
-    return _planned(checkpoint, partitions)[1]
+    return _planned(checkpoint, partitions, stopped)[1]
 
 
-def _planned(checkpoint: CheckpointAccess, partitions: int) -> tuple[Plan, Repartition]:
+def _planned(checkpoint: CheckpointAccess, partitions: int, stopped: bool) -> tuple[Plan, Repartition]:
     refuse_old_spark(CannotRepartition)
-    plan = find_plan(checkpoint, partitions)
+    plan = find_plan(checkpoint, partitions, stopped)
     stores = [
         NamedStores(one.id, one.name, store, one.partitions(partitions))
         for one in plan.operators
@@ -66,7 +66,7 @@ def repartition(
     stopped: bool = False,
 ) -> Repartition:
     """Write the state into another number of partitions; see `Checkpoint.repartition`."""
-    plan, planned = _planned(checkpoint, partitions)
+    plan, planned = _planned(checkpoint, partitions, stopped)
     activity.refuse_if_running(checkpoint, stopped)
     offsets = offsets_of(plan.offsets, partitions)
     stores = planned.stores
