@@ -2,6 +2,7 @@
 import csv
 import io
 import json
+import os
 import struct
 import subprocess
 import sys
@@ -14,6 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 from invoked import dstl
+from progress_samples import operator
+from progress_samples import progress as sample
 from written_checkpoint import WrittenCheckpoint
 
 from spark_dstl.checkpoint.storage import Storage
@@ -207,6 +210,49 @@ def test_a_pipe_that_is_closed_early_is_no_error(written: WrittenCheckpoint) -> 
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["batch"] == 0
     assert done.stderr == ""
+
+
+# What click prints, what is smaller than a buffer, and what is larger.
+PRINTING = (
+    "--help", "log --help", "config --no-jar", "watch --once {progress}", "report {progress} --output -", "show {q}",
+    "log {q} --format jsonl", "log {q} --segments --format arrow", "log {q} --segments --format parquet",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def to_print(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A checkpoint, and a file of progress."""
+    work = tmp_path_factory.mktemp("printed")
+    written = WrittenCheckpoint(work / "q").begin()
+    for batch in range(100):
+        written.batch(batch)
+    lines = [json.dumps(sample(batch, operator(10, dstlLogBytes=9000))) for batch in range(10)]
+    (work / "progress.jsonl").write_text("\n".join([*lines, ""]))
+    return {"q": written.root, "progress": work / "progress.jsonl"}
+
+
+@pytest.mark.parametrize("command", PRINTING)
+def test_an_output_that_cannot_be_written_is_an_error_in_one_line(to_print: dict[str, Path], command: str) -> None:
+    words = [sys.executable, "-m", "spark_dstl", *command.format_map(to_print).split()]
+    # Without a buffer no later flush fails.
+    env = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=env)
+    said = "Error: standard output could not be written: No space left on device. Send it to another place\n"
+    assert (done.returncode, done.stderr) == (1, said)
+
+
+@pytest.mark.parametrize("command", PRINTING)
+def test_a_pipe_that_is_closed_ends_a_command_without_a_message(to_print: dict[str, Path], command: str) -> None:
+    words = [sys.executable, "-m", "spark_dstl", *command.format_map(to_print).split()]
+    env = {**os.environ, "PYTHONUNBUFFERED": ""}
+    read, closed = os.pipe()
+    os.close(read)
+    try:
+        done = subprocess.run(words, stdout=closed, stderr=subprocess.PIPE, text=True, check=False, env=env)
+    finally:
+        os.close(closed)
+    assert (done.returncode, done.stderr) == (0 if command.startswith("watch") else 141, "")
 
 
 @pytest.mark.parametrize("command", ["ls", "log --format jsonl", "log --format parquet", "show --output json"])

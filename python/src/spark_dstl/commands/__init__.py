@@ -7,6 +7,7 @@ import signal
 import sys
 from functools import partial
 from io import TextIOWrapper
+from traceback import walk_tb
 from typing import Any
 
 import click
@@ -18,6 +19,7 @@ from spark_dstl.commands.changing.repartition import repartition
 from spark_dstl.commands.changing.rollback import rollback
 from spark_dstl.commands.config import config
 from spark_dstl.commands.console import failure, handling
+from spark_dstl.commands.console.printing import standard_output, unwritten
 from spark_dstl.commands.log import log
 from spark_dstl.commands.ls import ls
 from spark_dstl.commands.probe import probe
@@ -40,6 +42,14 @@ _INTERRUPTED = 128 + signal.SIGINT
 class Program(click.Group):
     """A group whose commands end with one line on stderr and an exit code after an error."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the options of the program, of which some print a text."""
+        if sys.stdout is None:
+            # The process was started without; the first file that it opens would be its standard output.
+            sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+        with standard_output():
+            return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; only --debug shows the traceback of an error.
 
@@ -56,6 +66,8 @@ class Program(click.Group):
                 raise click.exceptions.Exit(_INTERRUPTED) from None
             if not isinstance(error, Exception) or ctx.meta[_DEBUG]:
                 raise
+            if isinstance(error, OSError) and _is_of_output(error):
+                raise unwritten(error) from None
             raise failure(error) from None
 
 
@@ -64,6 +76,11 @@ def _is_interrupt(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None
+
+
+def _is_of_output(error: BaseException) -> bool:
+    """Whether an error was raised where something is printed: help as well, which click prints itself."""
+    return any(frame.f_code is click.echo.__code__ for frame, _ in walk_tb(error.__traceback__))
 
 
 # click does not wrap a paragraph after a line with a backspace alone.
@@ -84,9 +101,6 @@ with --output json.
 def main(context: click.Context, debug: bool) -> None:
     """Keep the options of the program."""
     context.meta[_DEBUG] = debug
-    if sys.stdout is None:
-        # The process was started without; the first file that it opens would be its standard output.
-        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
     if isinstance(sys.stdout, TextIOWrapper):
         # It may lack characters of keys and paths.
         sys.stdout.reconfigure(errors="backslashreplace")

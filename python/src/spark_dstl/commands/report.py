@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from spark_dstl.commands.console.printing import standard_output
 from spark_dstl.errors import DstlError, InvalidProgress
 from spark_dstl.monitoring.history import read_history
 from spark_dstl.monitoring.report_page import page
@@ -47,7 +48,8 @@ def report(history: Path, output: Path) -> None:
         raise InvalidProgress(f"{history} has no batches")
     text = page(batches)
     if str(output) == "-":
-        click.echo(text, nl=False)
+        with standard_output():
+            click.echo(text, nl=False)
         return
     try:
         output.write_text(text, encoding="utf-8")

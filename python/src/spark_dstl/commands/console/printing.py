@@ -29,6 +29,29 @@ _WIDEST = 200
 _PIPE_CLOSED = 141  # as the shell has it for programs that end by SIGPIPE
 
 
+@contextmanager
+def standard_output() -> Iterator[None]:
+    """Write to standard output. A closed pipe ends the command without a message, and any other error with one."""
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as error:
+        if isinstance(error, DstlError):
+            raise
+        raise unwritten(error) from None
+
+
+def unwritten(error: OSError) -> Exception:
+    """Return what ends the command because of an error of standard output, to which nothing more is written."""
+    # Python's flush at its exit would fail again.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        return click.exceptions.Exit(_PIPE_CLOSED)
+    return click.ClickException(
+        f"standard output could not be written: {error.strerror or error}. Send it to another place"
+    )
+
+
 def print_rows(form: str, table: Any, shown: Sequence[str] | None = None) -> None:
     """Print the rows of a `RecordBatchReader` or a `Table`. For people only the columns `shown`, by default all."""
     batches = table.to_reader() if hasattr(table, "to_reader") else table
@@ -37,12 +60,12 @@ def print_rows(form: str, table: Any, shown: Sequence[str] | None = None) -> Non
         if form == "csv" and isinstance(sys.stdout, io.TextIOWrapper):
             # For programs, as in a file.
             sys.stdout.reconfigure(encoding="utf-8")
-        with _until_the_reader_goes():
+        with standard_output():
             _TEXT[form](map(_listed, batches), columns, sys.stdout)
         return
     if is_terminal(sys.stdout):
         raise click.UsageError(f"--format {form} is not for terminals: redirect it to a file")
-    with _until_the_reader_goes(), _BINARY[form](batches.schema, sys.stdout.buffer) as writer:
+    with standard_output(), _BINARY[form](batches.schema, sys.stdout.buffer) as writer:
         for batch in batches:
             writer.write_batch(batch)
 
@@ -61,7 +84,7 @@ def write_rows(form: str, table: Any, file: Any) -> None:
 
 def print_report(output: str, document: Any, text: Callable[[], Iterable[str]]) -> None:
     """Print a report: a dataclass or a mapping as JSON, or lines of text."""
-    with _until_the_reader_goes():
+    with standard_output():
         if output == "json":
             found = document if isinstance(document, Mapping) else dataclasses.asdict(document)
             click.echo(json.dumps(found, indent=2, default=_plain))
@@ -117,17 +140,6 @@ def _listed(rows: Any) -> list[dict[str, Any]]:
                 "parquet and --format arrow have it as it is"
             ) from error
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-
-
-@contextmanager
-def _until_the_reader_goes() -> Iterator[None]:
-    try:
-        yield
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Python's flush at its exit would fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise click.exceptions.Exit(_PIPE_CLOSED) from None
 
 
 def _plain(value: Any) -> Any:
