@@ -91,6 +91,13 @@ def test_anything_else_is_refused_in_one_short_line(wrong: str) -> None:
     assert len(str(error.value)) < 200
 
 
+@pytest.mark.parametrize("duration", [2**63, 10**30, -(2**63) - 1])
+def test_a_number_that_is_no_long_is_refused_by_its_name(duration: int) -> None:
+    with pytest.raises(InvalidProgress, match=f"streaming query: batch_ms is {duration}, more than a long holds"):
+        QueryMetrics.from_progress(json.dumps(progress(batchDuration=duration)))
+    assert QueryMetrics.from_progress(progress(batchDuration=2**63 - 1)).batch_ms == 2**63 - 1
+
+
 def test_metrics_returns_the_newest_batch_or_none() -> None:
     assert metrics(cast(Any, SimpleNamespace(lastProgress=None))) is None
     found = metrics(cast(Any, SimpleNamespace(lastProgress=StreamingQueryProgress.fromJson(progress(3)))))

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+import json
 import re
 import sys
 from collections.abc import Sequence
@@ -155,6 +156,12 @@ def test_an_invalid_history_is_an_error_in_one_line_with_its_place(tmp_path: Pat
     assert result.exit_code == 1
     assert result.output.startswith(f"Error: {file}, line 1: not the progress")
     assert result.output.count("\n") == 1
+    lines = [json.dumps(progress(0, operator(10, dstlLogBytes=size))) for size in (2**63 - 1, 10**30)]
+    file.write_text(f"{lines[0]}\n", encoding="utf-8")
+    assert dstl("report", file, "-o", tmp_path / "long.html").exit_code == 0
+    file.write_text(f"{lines[0]}\n{lines[1]}\n", encoding="utf-8")
+    result = dstl("report", file, "-o", tmp_path / "long.html")
+    assert (result.exit_code, f"{file}, line 2: not the progress" in result.output) == (1, True), result.output
     file.write_text("", encoding="utf-8")
     assert "has no batches" in dstl("report", file).output
     absent = dstl("report", tmp_path / "absent")

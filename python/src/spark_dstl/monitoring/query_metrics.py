@@ -95,11 +95,18 @@ class QueryMetrics:
         """
         try:
             if isinstance(progress, Mapping):
-                return _read(progress)
-            # In PySpark 3.5 the progress of a listener's event is no mapping, but has its JSON.
-            return _read(json.loads(progress if isinstance(progress, str) else progress.json))
+                found = _read(progress)
+            else:
+                # In PySpark 3.5 the progress of a listener's event is no mapping, but has its JSON.
+                found = _read(json.loads(progress if isinstance(progress, str) else progress.json))
         except (ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
             raise InvalidProgress(f"not the progress of a streaming query: {_short(progress)}") from error
+        for name, value in vars(found).items():
+            if isinstance(value, int) and not -(2**63) <= value < 2**63:
+                # Spark counts in longs, and neither Arrow nor matplotlib takes more.
+                what = f"{name} is {value}, more than a long holds"
+                raise InvalidProgress(f"not the progress of a streaming query: {what}")
+        return found
 
 
 def metrics(query: StreamingQuery | ConnectQuery) -> QueryMetrics | None:
