@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import socket
 import threading
 import time
 import urllib.request
@@ -62,6 +64,27 @@ def test_an_empty_file_is_no_token(tmp_path: Path) -> None:
     result = dstl("serve", tmp_path, "--token-file", token)
     assert result.exit_code == 2
     assert f"{token} is empty" in result.output
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+@pytest.mark.parametrize("options", [("--port", "{taken}"), ("--port", "0", "--metrics-port", "{taken}")])
+def test_a_taken_port_is_named_before_the_checkpoint_is_opened(
+    tmp_path: Path, host: str, options: tuple[str, ...]
+) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.create_server((host, 0), family=family) as listening:
+        taken = listening.getsockname()[1]
+        result = dstl("serve", tmp_path / "none", "--host", host, *(word.format(taken=taken) for word in options))
+    assert result.exit_code == 1
+    said = f"Error: port {taken} of {host} cannot be listened at: .*in use.*[.] Name another one\n"
+    assert re.fullmatch(said, result.output)
+
+
+def test_the_same_port_cannot_have_both(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        free = listening.getsockname()[1]
+    result = dstl("serve", tmp_path / "none", "--port", free, "--metrics-port", free)
+    assert (result.exit_code, f"port {free} of 127.0.0.1 cannot be listened at" in result.output) == (1, True)
 
 
 def test_a_certificate_has_a_key(tmp_path: Path) -> None:

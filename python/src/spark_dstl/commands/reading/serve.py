@@ -6,8 +6,10 @@ from __future__ import annotations
 import ipaddress
 import os
 import signal
+import socket
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import timedelta
 from typing import IO
 
@@ -18,6 +20,7 @@ from spark_dstl.commands.console import handling
 from spark_dstl.commands.console.options import Location, java_process, located, report_option
 from spark_dstl.commands.console.printing import print_report
 from spark_dstl.dependencies import needed
+from spark_dstl.errors import DstlError
 
 _TOKEN = "DSTL_SERVE_TOKEN"
 # Python runs handlers of signals between two waits.
@@ -89,6 +92,8 @@ def serve(
     limits = Limits(max_rows, max_mib * 1024 * 1024, max_reads, timedelta(seconds=idle))
     keys = [(certificate.read(), private_key.read())] if certificate and private_key else None
     place = f"{'grpc+tls' if keys else 'grpc'}://{f'[{host}]' if ':' in host else host}"
+    # Before the copy is loaded, which may take minutes.
+    _refuse_taken(host, port, *([] if metrics_port is None else [metrics_port]))
     with at.opened() as checkpoint:
         server = StateServer(checkpoint, f"{place}:{port}", token, limits, keys)
         http = None
@@ -125,6 +130,17 @@ def _run(run: Callable[[], None], stop: Callable[[], None]) -> None:
         thread.join()
     if failed:
         raise failed[0]
+
+
+def _refuse_taken(host: str, *ports: int) -> None:
+    """Raise `DstlError` if the server cannot listen at these ports, all at a time."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with ExitStack() as listening:
+        for port in ports:
+            try:
+                listening.enter_context(socket.create_server((host, port), family=family))
+            except OSError as error:
+                raise DstlError(f"port {port} of {host} cannot be listened at: {error}. Name another one") from error
 
 
 def _is_loopback(host: str) -> bool:
