@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import datetime, timezone
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from spark_dstl.commands.console.printing import print_rows, write_rows
@@ -73,6 +74,23 @@ def test_a_type_that_parquet_lacks_names_its_column_and_the_formats_with_it() ->
     with pytest.raises(DstlError, match=r"column value, .*month_day_nano.*--format arrow or --format jsonl"):
         write_rows("parquet", table, io.BytesIO())
     write_rows("arrow", table, io.BytesIO())
+
+
+def test_a_file_of_parquet_takes_one_writer_and_a_refused_one_stays_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    class Counted(pq.ParquetWriter):  # type: ignore[misc]
+        def __init__(self, *arguments: object) -> None:
+            made.append(arguments)
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(pq, "ParquetWriter", Counted)
+    write_rows("parquet", pa.table({"n": [1], "m": [2]}), io.BytesIO())
+    assert len(made) == 1
+    refused = io.BytesIO()
+    with pytest.raises(DstlError, match="column value"):
+        write_rows("parquet", pa.table({"n": [1], "value": [pa.MonthDayNano([1, 2, 3])]}), refused)
+    assert refused.getvalue() == b""
 
 
 def test_a_table_cuts_long_cells_and_says_which_format_has_them(capsys: pytest.CaptureFixture[str]) -> None:

@@ -220,14 +220,18 @@ def _arrow_writer(schema: Any, file: Any) -> Any:
 
 def _parquet_writer(schema: Any, file: Any) -> Any:
     arrow, parquet = needed("pyarrow", PURPOSE), needed("pyarrow.parquet", PURPOSE)
-    for field in schema:
-        try:
-            parquet.ParquetWriter(io.BytesIO(), arrow.schema([field])).close()
-        except arrow.ArrowNotImplementedError as error:
-            raise DstlError(
-                f"Parquet has no type for the column {field.name}, {field.type}: take --format arrow or --format jsonl"
-            ) from error
-    return parquet.ParquetWriter(file, schema)
+    try:
+        return parquet.ParquetWriter(file, schema)
+    except arrow.ArrowNotImplementedError as error:
+        for field in schema:
+            try:
+                parquet.ParquetWriter(io.BytesIO(), arrow.schema([field])).close()
+            except arrow.ArrowNotImplementedError:
+                raise DstlError(
+                    f"Parquet has no type for the column {field.name}, {field.type}: take --format arrow or --format "
+                    "jsonl"
+                ) from error
+        raise
 
 
 _TEXT = {"table": _write_table, "jsonl": _write_json_lines, "csv": _write_csv}
