@@ -80,13 +80,20 @@ final class StorageClient(
     val tried = new ConcurrentLinkedQueue[Path]
     def trial() = TryCreation(pathOf(requests.runtime.random.nextUuid()))
     val first = trial()
+    // Of attempts that end later each deletes its object.
+    @volatile var isAnswered = false
     val answer = requests.run(kindOf(first), first.toString, timeoutMillis) { number =>
       val attempt = if (number == 1) first else trial()
       tried.add(attempt.path): Unit
-      store.begin(attempt)
+      val begun = store.begin(attempt)
+      begun.result.onComplete(_ => if (isAnswered) delete(Vector(attempt.path), timeoutMillis))
+      begun
     }
-    // The sweep of a later run deletes objects that stay or are written late.
-    answer.onComplete(_ => delete(tried.asScala.toVector, timeoutMillis))
+    // The sweep of a later run deletes what stays, where storage creates exclusively.
+    answer.onComplete { _ =>
+      isAnswered = true
+      delete(tried.asScala.toVector, timeoutMillis)
+    }
     answer
   }
 

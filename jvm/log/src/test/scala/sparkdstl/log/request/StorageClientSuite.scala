@@ -165,6 +165,16 @@ class StorageClientSuite extends AnyFunSuite {
     assert(store.memory.begin(ListObjects(new Path("/epochs"))).result.value.get.get.isEmpty)
   })
 
+  test("the object of a trial that ends after the answer is deleted")(new Fixture {
+    val late = new Hang
+    store.script("createsExclusively", late)
+    val outcomes = storage.createsExclusively(id => new Path(s"/epochs/1-$id.trial"), 600000)
+    timer.advance(2000)
+    assert(outcome(outcomes) == Outcome.Done(true) && store.count("createsExclusively") == 2)
+    late.release()
+    assert(store.memory.begin(ListObjects(new Path("/epochs"))).result.value.get.get.isEmpty)
+  })
+
   test("a put of an existing object succeeds")(new Fixture {
     store.script("put", Fail(taken))
     assert(outcome(storage.run(Put(path, ours), 1000)) == Outcome.Done(()))
