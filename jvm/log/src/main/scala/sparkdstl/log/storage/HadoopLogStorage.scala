@@ -134,8 +134,12 @@ object HadoopLogStorage {
   private val LargestArray = Int.MaxValue - 16L
 
   /** Storage on the file system of `base`, which need not exist; of several that a client mounts, on that of `base`. */
-  def apply(configuration: Configuration, base: Path, mode: PublishMode = PublishMode.Auto): HadoopLogStorage = {
-    val fileSystem = withoutChecksums(base.getFileSystem(configuration))
+  def apply(configuration: Configuration, base: Path, mode: PublishMode = PublishMode.Auto): HadoopLogStorage =
+    on(base.getFileSystem(configuration), configuration, base, mode)
+
+  /** The same with a client, which the caller owns. */
+  def on(client: FileSystem, configuration: Configuration, base: Path, mode: PublishMode): HadoopLogStorage = {
+    val fileSystem = withoutChecksums(client)
     val qualified = fileSystem.makeQualified(base)
     def rename = AtomicRename.of(fileSystem, qualified, configuration)
     val publisher =

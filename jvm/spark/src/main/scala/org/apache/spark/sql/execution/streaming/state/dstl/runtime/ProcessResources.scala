@@ -17,6 +17,7 @@ import org.apache.hadoop.security.UserGroupInformation
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.coordinator.attempts.InlineBudget
+import sparkdstl.log.error.Causes
 import sparkdstl.log.format.QueryLocation
 import sparkdstl.log.read._
 import sparkdstl.log.request._
@@ -158,7 +159,7 @@ private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable 
    */
   def store(path: Path, configuration: Configuration, options: LogOptions): ThreadedObjectStore = {
     val key = StoreKey.of(path, configuration, options.publish)
-    def storage = HadoopLogStorage(configuration, path, options.publish)
+    def storage = HadoopLogStorage.on(fileSystem(path, configuration), configuration, path, options.publish)
     val store = stores.compute(
       key,
       (_, known) =>
@@ -216,18 +217,21 @@ private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable 
     forgetIdleEntries()
   }: Unit
 
-  override def close(): Unit = {
-    Seq(entries, ranges).foreach(_.forgetIdle(0))
-    stores.values.forEach(_.store.close())
-    timer.close()
-    localDisk.shutdownNow(): Unit
-    snapshotWork.shutdownNow(): Unit
-    continuations.shutdownNow(): Unit
-    localDirectories.forEach { directory =>
-      try Utils.deleteRecursively(directory)
-      catch { case error: IOException => logWarning(s"$directory could not be deleted", error) }
-    }
-  }
+  override def close(): Unit = Causes.closingAll(
+    Iterator[() => Unit](
+      () => Seq(entries, ranges).foreach(_.forgetIdle(0)),
+      () => stores.values.forEach(_.store.close()),
+      () => timer.close(),
+      () => Seq(localDisk, snapshotWork, continuations).foreach(_.shutdownNow()),
+      () => localDirectories.forEach(delete(_)),
+      // Hadoop closes those that it shares.
+      () => Causes.closingAll(clients.values.asScala.iterator)(_.close())
+    )
+  )(_.apply())
+
+  private def delete(directory: File): Unit =
+    try Utils.deleteRecursively(directory)
+    catch { case error: IOException => logWarning(s"$directory could not be deleted", error) }
 }
 
 private object ProcessResources {

@@ -96,6 +96,19 @@ class ProcessResourcesSuite extends AnyFunSuite {
     }
   }
 
+  test("clients that Hadoop does not share are closed at the end, also after an error of another") {
+    val resources = new ProcessResources(null)
+    val before = ClosableFileSystem.open.get
+    for (user <- Seq("a", "b", ClosableFileSystem.Failing)) {
+      val conf = configuration("fs.closable.impl.disable.cache" -> "true", "fs.closable.user" -> user)
+      resources.fileSystem(at, conf): Unit
+      resources.store(at, conf, LogOptions.default): Unit
+    }
+    assert(ClosableFileSystem.open.get - before == 3)
+    assert(intercept[IOException](resources.close()).getMessage == "not closed properly")
+    assert(ClosableFileSystem.open.get == before)
+  }
+
   test("what was read to rebuild stores is kept in Spark's local directory until the end") {
     def caches: Set[String] = new File(Utils.getLocalDir(new SparkConf)).list().filter(_.startsWith("dstl-")).toSet
     val before = caches
@@ -111,18 +124,23 @@ class ProcessResourcesSuite extends AnyFunSuite {
 final class ClosableFileSystem extends DirectWriteFileSystem(ClosableFileSystem.Scheme) {
   @volatile private var isClosed = false
   ClosableFileSystem.made.incrementAndGet()
+  ClosableFileSystem.open.incrementAndGet()
 
   override protected def before(operation: Operation, path: Path): Unit =
     if (isClosed) throw new IOException("Filesystem closed")
 
   override def close(): Unit = {
     isClosed = true
+    ClosableFileSystem.open.decrementAndGet(): Unit
     super.close()
+    if (getConf.get("fs.closable.user") == ClosableFileSystem.Failing) throw new IOException("not closed properly")
   }
 }
 
 object ClosableFileSystem extends FileSystemScheme("closable", classOf[ClosableFileSystem]) {
+  val Failing = "failing"
   val made = new AtomicInteger
+  val open = new AtomicInteger
   val at = new Path("closable:///nowhere")
 
   def configuration(settings: (String, String)*): Configuration = {
