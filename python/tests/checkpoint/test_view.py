@@ -18,6 +18,7 @@ import pytest
 
 from spark_dstl.checkpoint.following.changes import one_batch
 from spark_dstl.checkpoint.following.copy import LocalCopy, keys_in
+from spark_dstl.checkpoint.following.follow import Followed
 from spark_dstl.commands.console.printing import write_rows
 from spark_dstl.errors import InvalidKey, InvalidRequest, ResultTooLarge
 from spark_dstl.serving.metrics import Metrics
@@ -112,6 +113,18 @@ def test_the_error_names_the_first_wrong_key_of_several() -> None:
     with pytest.raises(InvalidKey, match=r"^1 is not a key: .*Its columns are page \(string\)"):
         keys_in(ONE, ["/", 1, 2])
     assert keys_in(ONE, []).num_rows == 0
+
+
+def test_whatever_a_program_passes_as_a_key_is_named_in_a_short_error() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    for key in (deep, {"page": deep}, {"of": "a" * 5000}, {1}, object()):
+        with pytest.raises(InvalidKey, match=r"is not a key: .* Its columns are page \(string\)") as refused:
+            keys_in(ONE, [key])
+        assert len(str(refused.value)) < 500
+    with pytest.raises(InvalidKey, match="get_many takes a list of keys, and 5 is a single one"):
+        Followed.get_many(None, 5)  # type: ignore[arg-type]
 
 
 class Copied:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from reprlib import Repr
 from typing import TYPE_CHECKING, Any
 
 from spark_dstl.checkpoint.java.gateway import PURPOSE
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 # A committed batch whose storage has no time.
 _UNKNOWN = -1
 _NUMBERS = {"operator", "partitions"}
+# A program may pass anything as a key, however large and deep it is.
+_SHOWN = Repr()
+_SHOWN.maxstring = _SHOWN.maxother = _SHOWN.maxlong = 200
+_SHOWN.maxdict = _SHOWN.maxlist = _SHOWN.maxtuple = 20
 
 
 @dataclass(frozen=True)
@@ -151,12 +156,12 @@ def keys_in(columns: Any, keys: Sequence[Any]) -> Any:
     try:
         typed = [_typed(_named(key, columns), struct) for key in keys]
         return arrow.RecordBatch.from_struct_array(arrow.array(typed, struct))
-    except (arrow.ArrowException, TypeError, ValueError, OverflowError) as error:
+    except Exception as error:
         if len(keys) > 1:
             for key in keys:
                 keys_in(columns, [key])
         expected = ", ".join(f"{field.name} ({field.type})" for field in columns)
-        raise InvalidKey(f"{keys[0]!r} is not a key: {error}. Its columns are {expected}") from error
+        raise InvalidKey(f"{_SHOWN.repr(keys[0])} is not a key: {error}. Its columns are {expected}") from error
 
 
 def _named(key: Any, columns: Any) -> Mapping[str, Any]:

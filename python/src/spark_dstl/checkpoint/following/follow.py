@@ -167,7 +167,7 @@ class Followed:
         Each takes a fraction of the time that it takes with `get`, which is mostly the way to the Java process and
         back. `operator`, `store`, `column_family` and errors are those of `get`; the error names the first wrong key.
         """
-        if isinstance(keys, str | bytes | Mapping):
+        if isinstance(keys, str | bytes | Mapping) or not isinstance(keys, Iterable):
             raise InvalidKey(f"get_many takes a list of keys, and {keys!r} is a single one")
         return self.local_copy().get(list(keys), operator, store, column_family)
 
