@@ -136,7 +136,8 @@ class StateServer(flight.FlightServerBase):  # type: ignore[misc]
             return flight.RecordBatchStream(table)
         except _CLIENT_ERRORS as error:
             outcome = type(error).__name__
-            raise pa.ArrowInvalid(str(error)) from error
+            # INVALID_ARGUMENT, which no error of Flight is. pyarrow sends the traceback to the client, without a cause.
+            raise pa.ArrowInvalid(str(error)) from None
         except BaseException as error:
             outcome = type(error).__name__
             raise
@@ -206,7 +207,7 @@ class StateServer(flight.FlightServerBase):  # type: ignore[misc]
                     last = time.monotonic()
         except DstlError as error:
             outcome = type(error).__name__
-            raise pa.ArrowInvalid(str(error)) from error
+            raise pa.ArrowInvalid(str(error)) from None
         except Exception as error:
             outcome = type(error).__name__
             raise
