@@ -101,8 +101,16 @@ class Contest:
 
     def run(self) -> None:
         """Run half of the input with a processing time trigger, restart, and run the rest with `availableNow`."""
+        self.run_first()
+        self.run_rest()
+
+    def run_first(self) -> None:
+        """Run the first half."""
         self._add(0, RESTART)
         until_workers_connect(self._process_available)
+
+    def run_rest(self) -> None:
+        """Run the second half, after a restart."""
         self._add(RESTART, FILES)
         until_workers_connect(self._process_rest)
 

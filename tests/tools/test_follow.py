@@ -18,14 +18,14 @@ from contests import join_in, played, rows_of
 from convertible import CONVERTIBLE
 from settings import FORMAT_VERSION, IN_FULL
 from settings import dstl as dstl_settings
-from shared_session import Operator, contender
+from shared_session import Contest, Operator, contender
 from spark_dstl import ChangedBatch
 from spark_facts import JOIN_LAYOUTS, LINE
 from width_operators import OPERATORS
 
 if LINE < (4, 1):
     pytest.skip("this Spark cannot be followed", allow_module_level=True)
-from width_processors import LEDGER
+from width_processors import GROWING, LEDGER
 
 IN_ONE_PARTITION = ("aggregation-without-keys-format-1", "limit")
 IF_IN_FULL = pytest.mark.skipif(not IN_FULL, reason="like another, with the other checkpoint format")
@@ -166,6 +166,20 @@ def test_state_variables_are_followed(spark: SparkSession, tmp_path: Path) -> No
             theirs = checkpoint.changes(one.batch).read_all()
             families = Counter(one.changes.column("column_family").to_pylist())
             assert families == Counter(theirs.column("column_family").to_pylist()), one.batch
+
+
+def test_a_schema_that_changes_at_a_restart_is_followed(spark: SparkSession, tmp_path: Path) -> None:
+    contest = Contest(contender(spark, "stock"), GROWING, tmp_path)
+    contest.run_first()
+    with spark_dstl.open(str(contest.checkpoint)) as checkpoint, checkpoint.follow(-1, copies=True) as followed:
+        before = list(followed.changes(waits=False))
+        contest.run_rest()
+        after = list(followed.changes(waits=False))
+        assert after[0].is_new_run
+        for one in (*before, *after):
+            assert rows_of(one.changes) == rows_of(checkpoint.changes(one.batch).read_all()), one.batch
+        assert {len(row["value"]) for one in after for row in one.changes.to_pylist()} == {2}
+        assert rows_of(followed.table()) == rows_of(checkpoint.state().read_all())
 
 
 def test_files_of_batches_are_complete_over_interruptions(spark: SparkSession, tmp_path: Path) -> None:

@@ -6,13 +6,14 @@ import java.util.UUID
 import org.apache.hadoop.conf.Configuration
 
 import org.apache.spark.sql.execution.streaming.runtime.{IncrementalExecution, StreamExecution}
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.EntryPoints
 
 /** The run of a query's tasks, which Spark passes to them, and a batch's plan. */
 private[dstl] object QueryShims {
 
-  /** The run of a store's task, which Spark notes in the store's configuration before the store is loaded. */
-  def runIn(configuration: Configuration): Option[UUID] =
-    Option(configuration.get(StreamExecution.RUN_ID_KEY)).map(UUID.fromString)
+  /** The run of a store's task, which Spark notes in the store's configuration before the store is loaded; of a reader its scan. */
+  def runIn(configuration: Configuration): Option[UUID] = Option(configuration.get(EntryPoints.Scan))
+    .orElse(Option(configuration.get(StreamExecution.RUN_ID_KEY))).map(UUID.fromString)
 
   /** Does nothing: Spark passes the run to the tasks. */
   def noteRun(run: UUID): Unit = ()

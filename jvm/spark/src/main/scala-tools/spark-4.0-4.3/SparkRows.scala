@@ -12,8 +12,8 @@ import sparkdstl.log.error.Causes
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeRow}
 import org.apache.spark.sql.execution.datasources.v2.state._
-import org.apache.spark.sql.execution.streaming.runtime.StreamExecution
 import org.apache.spark.sql.execution.streaming.state._
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.EntryPoints
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
@@ -25,7 +25,7 @@ import org.apache.spark.util.SerializableConfiguration
  * @param ids           the store checkpoint ids of an operator, by partition and store, if the checkpoint has them
  * @param settings      those of the batch
  * @param configuration the storage's, with the same settings
- * @param scan          identifies readers that share the commit entries which they read: to Spark, a run of a query
+ * @param scan          identifies readers that share the commit entries which they read
  */
 private[tools] final case class ReadBatch(
     root: String,
@@ -41,15 +41,18 @@ private[tools] final case class ReadBatch(
   /** A copy for one reader, because a provider adds settings to it. */
   def serializable: SerializableConfiguration = {
     val copy = new Configuration(configuration)
-    copy.set(StreamExecution.RUN_ID_KEY, scan.toString)
+    copy.set(EntryPoints.Scan, scan.toString)
     new SerializableConfiguration(copy)
   }
 
   def schema(table: StoredTable, changes: Boolean): StructType = ReaderShims.schema(options(table, changes), table)
 
-  /** A partition as Spark's readers take it. */
+  /**
+   * A partition as Spark's readers take it, each as a run of its own: all stores of a partition in one run share the decoder of a
+   * column family, with the schema of the first and one row for all that is decoded.
+   */
   def input(table: StoredTable, partition: Int, changes: Boolean): StateStoreInputPartition =
-    new StateStoreInputPartition(partition, scan, options(table, changes))
+    new StateStoreInputPartition(partition, UUID.randomUUID(), options(table, changes))
 
   private def options(table: StoredTable, changes: Boolean): StateSourceOptions = OptionsShims.withIds(
     StateSourceOptions(

@@ -9,6 +9,7 @@ import scala.concurrent.{Await, Future}
 import scala.concurrent.ExecutionContext.Implicits.global
 import scala.concurrent.duration.DurationInt
 import scala.jdk.CollectionConverters._
+import scala.util.Using
 
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
 import org.apache.spark.sql.execution.streaming.state.dstl.{Patience, QuerySuite}
@@ -70,6 +71,29 @@ class StateCopySuite extends QuerySuite with Patience {
       assert(Set(Found(0, 1, 1), Found(1, 1, 2))(now(waiting)))
       assert(several.get() == Seq(Found(1, 0, 2), Found(1, 2, 2)))
       keys.foreach(of => assert(now(lookUp(lookup, of)) == Found(1, before(of).partition, 2)))
+    } finally {
+      copy.close()
+      follower.close()
+    }
+  }
+
+  test("a lookup leaves the row that another reader of the same partition has as it is") {
+    val input = numbers()
+    complete(start(counts(input, keys.size), "counts"), input, keys.flatMap(of => Seq.fill(of + 1)(of)))
+    val follower = new StateFollower(checkpoint.toString, Map.empty[String, String].asJava)
+    val copy = follower.copy(all)
+    try {
+      follower.load(copy, new StateBatch(0, Files.readAllLines(checkpoint.resolve("offsets/0")).get(1)), committed = -1)
+      copy.reading { loaded =>
+        Using.resource(new OpenedReader(loaded.read, loaded.tables.head, 0)) { reader =>
+          assert(reader.next())
+          val row = reader.get()
+          def pair = (row.getStruct(0, 1).getInt(0), row.getStruct(1, 1).getLong(0))
+          val before = pair
+          keys.foreach(of => assert(found(copy.lookup(all), of).head.count == of + 1))
+          assert(pair == before && before._2 == before._1 + 1)
+        }
+      }
     } finally {
       copy.close()
       follower.close()

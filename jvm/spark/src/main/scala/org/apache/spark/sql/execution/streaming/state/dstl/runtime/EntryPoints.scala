@@ -18,6 +18,9 @@ private[dstl] object EntryPoints {
   /** Without it Spark's own provider writes a snapshot at every commit, and no changelog. */
   val ChangelogCheckpointing: String = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 
+  /** Identifies readers of state that share the commit entries which they read; each is a run of its own to Spark. */
+  val Scan: String = "sparkdstl.scan"
+
   /** Set by a provider that finds snapshots in the log. */
   val LogsSnapshots: String = "sparkdstl.logsSnapshots"
 
