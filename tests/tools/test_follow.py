@@ -7,7 +7,9 @@ import json
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
+import pyarrow
 import pytest
 from invoked import dstl
 from pyspark.sql import SparkSession
@@ -166,6 +168,36 @@ def test_state_variables_are_followed(spark: SparkSession, tmp_path: Path) -> No
             theirs = checkpoint.changes(one.batch).read_all()
             families = Counter(one.changes.column("column_family").to_pylist())
             assert families == Counter(theirs.column("column_family").to_pylist()), one.batch
+
+
+def replayed(lists: dict[str, list[Any]], changes: pyarrow.RecordBatch | pyarrow.Table) -> None:
+    """Apply change records to lists by their keys."""
+    value = next(name for name in ("value", "list_element") if name in changes.schema.names)
+    for row in changes.to_pylist():
+        key = row["key"]["key"]
+        if row["change_type"] != "append":
+            lists.pop(key, None)
+        if row["change_type"] != "delete":
+            lists.setdefault(key, []).append(row[value]["value"])
+
+
+def test_the_changes_of_lists_are_all_their_values(spark: SparkSession, tmp_path: Path) -> None:
+    contest = played(spark, LEDGER, tmp_path, "stock")
+    only = spark_dstl.Selection(column_family="recent")
+    followed_lists: dict[str, list[Any]] = {}
+    read_lists: dict[str, list[Any]] = {}
+    longest = 0
+    with spark_dstl.open(str(contest.checkpoint)) as checkpoint, checkpoint.follow(-1, only) as followed:
+        for one in followed.changes(waits=False):
+            replayed(followed_lists, one.changes)
+            replayed(read_lists, checkpoint.changes(one.batch, only).read_all())
+            lists: dict[str, list[Any]] = {}
+            for row in checkpoint.state(one.batch, only).read_all().to_pylist():
+                lists.setdefault(row["key"]["key"], []).append(row["list_element"]["value"])
+            assert followed_lists == lists, one.batch
+            assert read_lists == lists, one.batch
+            longest = max([longest, *map(len, lists.values())])
+    assert longest > 2
 
 
 def test_a_schema_that_changes_at_a_restart_is_followed(spark: SparkSession, tmp_path: Path) -> None:

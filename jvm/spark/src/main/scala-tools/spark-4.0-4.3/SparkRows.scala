@@ -95,7 +95,24 @@ private[tools] final class SparkRows(read: ReadBatch, table: StoredTable, change
 
   override def of(partition: Int)(use: Iterator[InternalRow] => Unit): Unit = {
     val opened = if (changes) new OpenedChanges(read, table, partition) else new OpenedReader(read, table, partition)
-    Using.resource(opened)(reader => use(Iterator.continually(reader).takeWhile(_.next()).map(_.get())))
+    Using.resource(opened) { reader =>
+      val rows = Iterator.continually(reader).takeWhile(_.next()).map(_.get())
+      use(if (changes && table.hasManyValues) withOthers(rows, new EveryValue(reader.openedProvider, table)) else rows)
+    }
+  }
+
+  /** A row for each value of a record. */
+  private def withOthers(rows: Iterator[InternalRow], every: EveryValue): Iterator[InternalRow] = {
+    val (kind, value) = (schema.fieldIndex("change_type"), schema.fieldIndex("key") + 1)
+    rows.flatMap { row =>
+      def others = if (row.isNullAt(value)) Iterator.empty else every.others
+      Iterator(row) ++ others.map { other =>
+        val copy = new GenericInternalRow(row.toSeq(schema).toArray)
+        copy.update(kind, EveryValue.Append)
+        copy.update(value, other)
+        copy
+      }
+    }
   }
 }
 

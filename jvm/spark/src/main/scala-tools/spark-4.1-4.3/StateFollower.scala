@@ -195,13 +195,19 @@ private[tools] final class FollowedStore(read: ReadBatch, tables: Seq[StoredTabl
     opened.asInstanceOf[StateStoreProvider with SupportsFineGrainedReplay]
   }
 
+  private val everyValue =
+    tables.filter(_.hasManyValues).map(of => of.familyName -> new EveryValue(provider, of)).toMap
+
   /** The records of a changelog that are of this table. A row is valid until the next is read. */
   def changes(table: StoredTable, key: SegmentKey)(use: Iterator[(UTF8String, UnsafeRow, UnsafeRow)] => Unit): Unit = {
     val family = Option.when(table.usesFamilies)(table.familyName)
     val records = provider.getStateStoreChangeDataReader(key.version, key.version, family, key.checkpointId)
     // Of a deletion the value is null.
     def named(kind: RecordType.Value) = UTF8String.fromString(RecordType.getRecordTypeAsString(kind))
-    try use(records.map { case (kind, of, value, _) => (named(kind), of, value) })
+    try use(records.flatMap { case (kind, of, value, _) =>
+        def others = everyValue.get(table.familyName).filter(_ => value != null).iterator.flatMap(_.others)
+        Iterator((named(kind), of, value)) ++ others.map((EveryValue.Append, of, _))
+      })
     finally records.closeIfNeeded()
   }
 
