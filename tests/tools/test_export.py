@@ -79,6 +79,7 @@ def test_stock_spark_continues_from_an_exported_checkpoint(
             assert "log" in checkpoint.snapshots().column("place").to_pylist()
         assert sum(checkpoint.stores().column("log_changelogs").to_pylist()) > 0
         done = exported(checkpoint, ours.checkpoint)
+    logged.rename(tmp_path / "gone")
     assert done.written > 0
     assert not done.kept
     assert not list(ours.checkpoint.glob("dstl"))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An export has what its batches need, and nothing that is damaged; tests/tools/test_export.py continues from some."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from written_checkpoint import WrittenCheckpoint, aged, zip_of
 
 import spark_dstl
 from spark_dstl import CannotExport
+from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.export import export
 from spark_dstl.checkpoint.export.export import Exported
 from spark_dstl.checkpoint.storage import StoredObject
@@ -61,6 +63,41 @@ def test_a_begun_batch_is_exported_with_its_metadata_of_operators(written: Writt
     assert list(done.left_out) == [10]
     assert "10" not in names(tmp_path / "other", "offsets")
     assert names(tmp_path / "other", "state/0/_metadata/v2") == ["0"]
+
+
+def test_the_schemas_of_operators_are_named_where_the_export_is(written: WrittenCheckpoint, tmp_path: Path) -> None:
+    """Spark reads them at the places that the metadata names."""
+    schema = written.column_families()
+    descriptions = schema.parents[2] / "_metadata/v2"
+    # Hadoop's checksum of other bytes would make the file unreadable.
+    (descriptions / ".0.crc").write_bytes(b"crc")
+    target = tmp_path / "target"
+    exported(written.root, target)
+    version, _, line = (target / "state/0/_metadata/v2/0").read_text().partition("\n")
+    original = json.loads((descriptions / "0").read_text().partition("\n")[2])
+    assert str(written.root) in str(original)
+    original["stateStoreInfo"][0]["stateSchemaFilePaths"] = [f"file:{target}/state/0/_stateSchema/default/0_x"]
+    assert (version, json.loads(line)) == ("v2", original)
+    assert not (target / "state/0/_metadata/v2/.0.crc").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "target", "new"),
+    [
+        ("hdfs://nn/a/state/b", "/x y", "file:/x y"),
+        ("s3://a/state/b", "s3a://c/d", "s3://c/d"),
+        ("s3a://a/b", "s3://c", "s3a://c"),
+        ("file:/a", "s3://c", "s3a://c"),
+        ("abfs://a@b/c", "abfs://a@b/d", "abfs://a@b/d"),
+    ],
+)
+def test_the_place_of_a_schema_has_the_scheme_that_the_query_uses(old: str, target: str, new: str) -> None:
+    described = {"stateStoreInfo": [{"stateSchemaFilePaths": [f"{old}/state/3/_stateSchema/s/1_x"]}, {}]}
+    content = b"v2\n" + json.dumps(described).encode()
+    found = json.loads(sparkfiles.moved(content, target).partition(b"\n")[2])
+    assert found == {"stateStoreInfo": [{"stateSchemaFilePaths": [f"{new}/state/3/_stateSchema/s/1_x"]}, {}]}
+    for other in (b"v1\n{}", b"v2\nx", b'v2\n{"stateStoreInfo":[1]}'):
+        assert sparkfiles.moved(other, target) == other
 
 
 @pytest.mark.parametrize("is_missing", [True, False])

@@ -8,6 +8,7 @@ from math import isfinite
 from typing import Any, NoReturn
 
 from spark_dstl.checkpoint.format import names
+from spark_dstl.checkpoint.locate import hadoop_path, scheme_of
 from spark_dstl.checkpoint.storage import Storage
 from spark_dstl.errors import CheckpointNotFound
 
@@ -18,7 +19,9 @@ _MAX_CLAIM = 4096
 # A number of partitions is read from a file; Spark writes no larger one.
 MAX_PARTITIONS = 100_000
 _VERSION = re.compile(rb"v[1-9][0-9]*")
+_S3 = re.compile("s3[an]?:")
 _DEFAULT_STORE = "default"
+_SCHEMAS = "stateSchemaFilePaths"
 _PROVIDERS = "org.apache.spark.sql.execution.streaming.state"
 OURS = f"{_PROVIDERS}.dstl.DstlStateStoreProvider"
 STOCKS = f"{_PROVIDERS}.RocksDBStateStoreProvider"
@@ -155,15 +158,34 @@ def schemas(content: bytes, number: int) -> tuple[str, ...] | None:
     return None if operator is None else operator.schemas
 
 
+def moved(content: bytes, place: str) -> bytes:
+    """Return the metadata of an operator for a checkpoint at this path or URI: it has the full paths of schemas."""
+    version, _, line = content.partition(b"\n")
+    found = json_object(line) or {}
+    root = hadoop_path(place).rstrip("/")
+    root = root if scheme_of(root)[0] else f"file:{root}"
+
+    def here(path: str) -> str:
+        # The query names S3 as its Spark does.
+        s3 = _S3.match(path)
+        return f"{_S3.sub(s3[0], root) if s3 else root}/state/{path.rpartition('/state/')[2]}"
+
+    try:
+        for store in _list(found["stateStoreInfo"]):
+            if paths := store.get(_SCHEMAS):
+                store[_SCHEMAS] = [here(_text(path)) for path in _list(paths)]
+    except (AttributeError, KeyError, TypeError):
+        return content
+    return version + b"\n" + json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode()
+
+
 def _operator(content: bytes | None, number: int) -> Operator | None:
     found = json_object((content or b"").partition(b"\n")[2]) or {}
     try:
         info, described = found["operatorInfo"], _list(found["stateStoreInfo"])
         stores = dict(map(_store, described))
         schemas = tuple(
-            _text(path).rpartition("/state/")[2]
-            for store in described
-            for path in _list(store.get("stateSchemaFilePaths") or [])
+            _text(path).rpartition("/state/")[2] for store in described for path in _list(store.get(_SCHEMAS) or [])
         )
         operator = Operator(_number(info["operatorId"]), _text(info["operatorName"]), stores, schemas)
         return operator if operator.id == number and stores else None

@@ -7,6 +7,7 @@ as plain files under Spark's names.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +26,8 @@ from spark_dstl.checkpoint.storage import Storage
 from spark_dstl.checkpoint.survey import numbered
 from spark_dstl.checkpoint.verification.verify import look_once, rollback_obstacle
 from spark_dstl.errors import CannotExport, MissingLogObject
+
+_DESCRIPTION = re.compile("state/[0-9]+/_metadata/v2/[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -77,14 +80,16 @@ def export(checkpoint: CheckpointAccess, place: Place, stopped: bool = False) ->
         batches.insert(0, batch)
     with pinned_if_possible(checkpoint, batches[0]):
         begun = survey.begun if found.lost_begun is None else []
-        plan = list(_planned(checkpoint, Needed(judged, batches, begun), batches, begun))
+        plan = list(_planned(checkpoint, place.shown, Needed(judged, batches, begun), batches, begun))
         _refuse_others(target, plan)
         written, total = target.write_missing(plan)
         target.check(plan)
     return Exported(checkpoint.path, place.shown, newest, batches, left_out, written, len(plan) - written, total)
 
 
-def _planned(checkpoint: CheckpointAccess, needed: Needed, batches: list[int], begun: list[int]) -> Iterator[Planned]:
+def _planned(
+    checkpoint: CheckpointAccess, target: str, needed: Needed, batches: list[int], begun: list[int]
+) -> Iterator[Planned]:
     """Yield all objects of a checkpoint with these batches in the order of their writes; `metadata` is the last."""
     storage = checkpoint.storage
     written: set[str] = set()
@@ -96,8 +101,14 @@ def _planned(checkpoint: CheckpointAccess, needed: Needed, batches: list[int], b
     left = written | {f"state/{path}" for path in checkpoint.survey().state if not needed.is_kept(path)}
     for directory in ("state", "sources"):
         for one in copies(storage, directory):
-            if one.name not in left and names.file_of(one.name) not in left:
+            of = names.file_of(one.name)
+            if one.name in left or of in left:
+                continue
+            if not _DESCRIPTION.fullmatch(of):
                 yield one
+            elif of == one.name:
+                # A checksum of Hadoop would be that of other bytes.
+                yield of_bytes(of, sparkfiles.moved(storage.read(of, sparkfiles.MAX_OPERATOR) or b"", target))
     # A start reads the offsets of the batch before as well. A batch that was begun and is not committed runs again.
     wanted = {batches[0] - 1, *batches, *begun}
     offsets = [one for one in numbered(storage.objects("offsets")) if one in wanted]

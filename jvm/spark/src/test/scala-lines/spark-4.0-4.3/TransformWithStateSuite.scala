@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.operators
 
+import java.nio.file.Files
+
 import scala.reflect.runtime.universe.TypeTag
 
 import org.apache.spark.sql.DataFrame
@@ -82,6 +84,24 @@ class TransformWithStateSuite extends ComparisonSuite {
     assert(outcomes(1)._2 == outcomes.head._2)
     assert(outcomes(1)._3 == outcomes.head._3)
     assertInLog(outcomes(1)._4, Set(0, 1, 2))
+  }
+
+  test(
+    "a checkpoint that was moved, or whose original is gone, is read and continued: Spark notes the place of its schemas"
+  ) {
+    val operator = operators.head
+    val expected = expectedOf(operator, below).batches
+    val (before, after) = (fresh("before"), fresh("after"))
+    val first = new Playing(operator, below, before)
+    first.play(batches.take(2))
+    val state = first.readState(variable("total"))
+    Files.move(before, after)
+    val second = new Playing(operator, below, after)
+    batches.take(2).foreach(second.add)
+    assert(second.readState(variable("total")) == state)
+    second.play(batches.drop(2))
+    assert(first.output ++ second.output == expected)
+    assert(!Files.exists(before))
   }
 
   if (!SparkFacts.TakesAnyProviderForVariables)

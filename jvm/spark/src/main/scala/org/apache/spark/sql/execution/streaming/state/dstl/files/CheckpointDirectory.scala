@@ -21,6 +21,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkerSide
 private[dstl] object CheckpointDirectory {
   private val StorePath = """(.+)/state/(\d{1,18}/\d{1,9}(?:/[^/]+)?)""".r
   private val SourcePath = """(.+)/sources/\d{1,9}""".r
+  private val OperatorPath = """(.+)/state/\d{1,18}/_metadata/v2""".r
 
   /** The handler of a directory. */
   def handler(
@@ -49,6 +50,7 @@ private[dstl] object CheckpointDirectory {
       case _ if directory.getName == DIR_NAME_OFFSETS =>
         new OffsetsDirectory(checkpoint(directory.getParent), files, driver, resources, workers)
       case SourcePath(root) => new SourceDirectory(checkpoint(rootOf(root)), files, driver, resources.waiting)
+      case OperatorPath(root) => new OperatorDirectory(rootOf(root), files)
       case _ => storeIn(directory, configuration, options, workers).map(new StoreDirectory(_, files))
           .getOrElse(driver.fold(new PlainDirectory(files))(new RootDirectory(directory, files, _)))
     }
