@@ -77,22 +77,21 @@ final class StorageClient(
    * id. The objects are deleted in the background.
    */
   def createsExclusively(pathOf: UUID => Path, timeoutMillis: Long): Future[Outcome[Boolean]] = {
-    val tried = new ConcurrentLinkedQueue[Path]
+    val tried = new ConcurrentLinkedQueue[(Path, Future[Boolean])]
     def trial() = TryCreation(pathOf(requests.runtime.random.nextUuid()))
     val first = trial()
-    // Of attempts that end later each deletes its object.
-    @volatile var isAnswered = false
     val answer = requests.run(kindOf(first), first.toString, timeoutMillis) { number =>
       val attempt = if (number == 1) first else trial()
-      tried.add(attempt.path): Unit
       val begun = store.begin(attempt)
-      begun.result.onComplete(_ => if (isAnswered) delete(Vector(attempt.path), timeoutMillis))
+      tried.add(attempt.path -> begun.result): Unit
       begun
     }
-    // The sweep of a later run deletes what stays, where storage creates exclusively.
     answer.onComplete { _ =>
-      isAnswered = true
-      delete(tried.asScala.toVector, timeoutMillis)
+      val attempts = tried.asScala.toVector
+      // The sweep of a later run deletes what stays, where storage creates exclusively.
+      delete(attempts.map(_._1), timeoutMillis)
+      for ((path, result) <- attempts if !result.isCompleted)
+        result.onComplete(_ => delete(Vector(path), timeoutMillis))
     }
     answer
   }
