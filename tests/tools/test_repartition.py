@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 import spark_dstl
 from convertible import CONVERTIBLE
@@ -26,6 +27,7 @@ from spark_dstl.checkpoint.repartition import repartition as module
 from spark_dstl.checkpoint.repartition.repartition import Repartition
 from spark_dstl.commands import main
 from spark_dstl.release import installed_line
+from width_operators import late
 from width_processors import PROCESSORS
 
 if not installed_line().converts:
@@ -225,6 +227,27 @@ def test_a_repeated_command_finishes_an_interrupted_one(
     interrupted_before(monkeypatch, query.checkpoint, f"commits/{last + 2}", 1)
     with pytest.raises(StreamingQueryException, match="dstl repartition changes the partitions"):
         query.finish(contender(spark, "dstl"))
+
+
+def joined_and_counted(events: DataFrame) -> DataFrame:
+    """Counts of what a join by the key returns, by the key and more."""
+    left = late(events).select("at", "key", "value")
+    right = late(events.where("value % 2 = 0")).selectExpr("at AS since", "key AS other")
+    near = sf.expr("key = other AND since BETWEEN at - INTERVAL 5 HOURS AND at")
+    return left.join(right, near).groupBy("key", sf.window("at", "30 hours"), sf.expr("value % 3")).count()
+
+
+def test_state_that_is_not_distributed_by_its_keys_is_refused(tmp_path: Path, spark: SparkSession) -> None:
+    """Queries of Spark 3.2 and older keep the rows of an operator where the operator before it has put them."""
+    loose = {"spark.sql.streaming.statefulOperator.useStrictDistribution": "false"}
+    query = Moving(contender(spark, "dstl"), Operator("loose", joined_and_counted, confs=loose), tmp_path)
+    query.begin()
+    last = newest(query.checkpoint)
+    with pytest.raises(spark_dstl.UnreadableState, match=r"a row of partition \d .* belongs to partition \d"):
+        repartitioned(query.checkpoint, 3)
+    query.finish(query.session)
+    assert set(partitions_of(query.checkpoint)) == {"2"}
+    assert newest(query.checkpoint) > last
 
 
 @pytest.mark.skipif(not IN_FULL, reason="export after a repartition: only in the whole suite")

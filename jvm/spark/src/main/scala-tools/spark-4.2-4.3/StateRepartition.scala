@@ -37,11 +37,12 @@ private[sql] final class StateRepartition(
   private val place = chosen.qualified(root)
   private val source = chosen.at(place, chosen.reading(before))
   private val stores = new WholeStores(source, before.number)
+  private val number = source.settings.getConf(SQLConf.SHUFFLE_PARTITIONS)
 
   /** @param isWhole whether the operator has one partition whatever the number */
   def store(operator: Int, name: String, isWhole: Boolean): StoreRepartition =
     new StoreRepartition(stores.find(operator, name).map { store =>
-      store -> Option.when(!isWhole)(() => new PartitionOfRow(store, partitions, source.settings))
+      store -> Option.when(!isWhole)(() => new PartitionOfRow(store, number, partitions, source.settings))
     })
 
   /** One store of an operator in all its partitions; `found` has the partition of each of its rows, without one the only one. */
@@ -56,7 +57,7 @@ private[sql] final class StateRepartition(
       val id = store.idIn(before.ids(store.operator), partition)
       var sum = RowSum.none
       store.read(source, partition, before.number + 1, id)(_.foreach { row =>
-        val to = partitionOf.fold(0)(_.of(row))
+        val to = partitionOf.fold(0)(_.movedFrom(partition, row))
         if (to >= first && to < until) {
           spill.put(to, row)
           sum += row
@@ -100,11 +101,26 @@ private[sql] final class StateRepartition(
  */
 private[sql] final class RepartitionedRows(val rows: Long, val id: String, val place: Int, val failure: String)
 
-/** The partition in which a query looks for a row: Spark's hash of the part of the key by which an operator's input is distributed. */
-private[tools] final class PartitionOfRow(store: WholeStore, number: Int, settings: SQLConf) {
+/**
+ * The partition in which a query looks for a row, of so many before and after: Spark's hash of the part of the key by which an
+ * operator's input is distributed.
+ */
+private[tools] final class PartitionOfRow(store: WholeStore, before: Int, after: Int, settings: SQLConf) {
   private val families = store.keptIn.map(index => index -> new OfFamily(store.families(index))).toMap
 
-  def of(row: WholeRow): Int = families(row.family).of(row.key)
+  def of(row: WholeRow): Int = families(row.family).of(row.key)._2
+
+  /** The new partition of a row of partition `old`; fails if the hash has not put it there. */
+  def movedFrom(old: Int, row: WholeRow): Int = {
+    val (expected, moved) = families(row.family).of(row.key)
+    if (expected != old)
+      throw new IllegalStateException(
+        s"a row of partition $old of $before belongs to partition $expected by the hash of its key: the query keeps rows where the " +
+          "operator before this one has put them, as one that began with Spark 3.2 or older does " +
+          s"(${SQLConf.STATEFUL_OPERATOR_USE_STRICT_DISTRIBUTION.key}=false). Its number of partitions cannot be changed"
+      )
+    moved
+  }
 
   private final class OfFamily(family: WholeFamily) {
     private val extractor = SQLConf.withExistingConf(settings)(StatePartitionKeyExtractorFactory.create(
@@ -116,17 +132,18 @@ private[tools] final class PartitionOfRow(store: WholeStore, number: Int, settin
       Some(settings.getConf(SQLConf.STREAMING_JOIN_STATE_FORMAT_VERSION)),
       family.variable
     ))
-    private val partition = {
+    private val partitions = {
       val fields = extractor.partitionKeySchema.fields.toSeq.zipWithIndex.map { case (field, index) =>
         BoundReference(index, field.dataType, field.nullable)
       }
-      UnsafeProjection.create(Seq(HashPartitioning(fields, number).partitionIdExpression))
+      UnsafeProjection.create(Seq(before, after).map(HashPartitioning(fields, _).partitionIdExpression))
     }
     private val key = new UnsafeRow(family.schema.keySchema.length)
 
-    def of(bytes: Array[Byte]): Int = {
+    def of(bytes: Array[Byte]): (Int, Int) = {
       key.pointTo(bytes, bytes.length)
-      partition(extractor.partitionKey(key)).getInt(0)
+      val of = partitions(extractor.partitionKey(key))
+      (of.getInt(0), of.getInt(1))
     }
   }
 }
