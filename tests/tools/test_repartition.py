@@ -250,6 +250,34 @@ def test_state_that_is_not_distributed_by_its_keys_is_refused(tmp_path: Path, sp
     assert newest(query.checkpoint) > last
 
 
+def test_a_file_sink_continues_over_a_repartition(tmp_path: Path, spark: SparkSession) -> None:
+    """Its log compacts the entries of all batches, and the repartition has written none."""
+    session = contender(spark, "dstl")
+    session.conf.set("spark.sql.streaming.fileSink.log.compactInterval", "3")
+    query = Moving(session, AGGREGATION, tmp_path)
+    counted = 0
+
+    def run(files: int) -> None:
+        nonlocal counted
+        query._add(counted, counted + files)
+        counted += files
+        events = session.readStream.schema("time LONG, key STRING, value LONG").option("maxFilesPerTrigger", 1)
+        keys = events.json(str(tmp_path / "events")).dropDuplicates().select("key", "value")
+        sink = keys.writeStream.format("parquet").option("checkpointLocation", str(query.checkpoint))
+        sink.trigger(availableNow=True).start(str(tmp_path / "output")).awaitTermination()
+
+    run(2)
+    # Batch 2, whose entry in the log of the sink is a compacted one, and batch 3.
+    for partitions in (1, 3):
+        repartitioned(query.checkpoint, partitions)
+    run(2)
+    assert newest(query.checkpoint) == 5
+    assert (tmp_path / "output/_spark_metadata/5.compact").exists()
+    found = session.read.parquet(str(tmp_path / "output"))
+    expected = session.read.json(str(tmp_path / "events")).distinct()
+    assert found.count() == expected.count() > 0
+
+
 @pytest.mark.skipif(not IN_FULL, reason="export after a repartition: only in the whole suite")
 def test_stock_spark_continues_from_an_export_of_a_repartition(
     begun: Moving, expected: list[list[str]], spark: SparkSession

@@ -7,6 +7,7 @@ package object checkpointing {
   type CheckpointFileManager = org.apache.spark.sql.execution.streaming.CheckpointFileManager
   type FileSystemBasedCheckpointFileManager =
     org.apache.spark.sql.execution.streaming.FileSystemBasedCheckpointFileManager
+  type HDFSMetadataLog[A <: AnyRef] = org.apache.spark.sql.execution.streaming.HDFSMetadataLog[A]
   type OffsetSeqMetadata = org.apache.spark.sql.execution.streaming.OffsetSeqMetadata
   val CheckpointFileManager: org.apache.spark.sql.execution.streaming.CheckpointFileManager.type =
     org.apache.spark.sql.execution.streaming.CheckpointFileManager

@@ -230,6 +230,11 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
         // Only at the start that leaves the log.
         if (!options.logsChanges && coordinator.stores.nonEmpty)
           deleteHidden(storage, coordinator.lastCommitted)
+        // A repartition has no log.
+        if (begun.newest.isEmpty)
+          StreamThread.query.flatMap(_.execution).foreach(FileSinkLog.complete(_, coordinator.lastCommitted) { batch =>
+            repartitioned(batch, storage, files).nonEmpty
+          })
         finished
       }
       reads.claimed(begun)
@@ -274,14 +279,18 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
   /** Writes the offsets of a repartition that was interrupted after its commit entry, which has them; returns their file. */
   private def finishRepartition(begun: BegunRun, storage: QueryStorage, files: CheckpointFiles): Option[Path] = for {
     batch <- begun.committedWithoutOffsets
-    entry <- resources.waiting.on(files.content(storage.location.entry(batch), None)) if entry.isWhole
-    offsets <- CommitEntry.offsetsOfRepartition(entry.bytes)
+    offsets <- repartitioned(batch, storage, files)
   } yield {
     val file = storage.location.offsetsOf(batch)
     files.create(file, offsets, storage.checkpoint)
     logInfo(s"$file was missing, and is now as the repartition in batch $batch has noted it")
     file
   }
+
+  /** The offsets in the commit entry of a repartition; None of any other batch. */
+  private def repartitioned(batch: Long, storage: QueryStorage, files: CheckpointFiles): Option[Array[Byte]] =
+    resources.waiting.on(files.content(storage.location.entry(batch), None)).filter(_.isWhole)
+      .flatMap(entry => CommitEntry.offsetsOfRepartition(entry.bytes))
 
   private def mayOverlap(options: LogOptions): Boolean = options.overlapOffsets match {
     case OverlapMode.Never => false
