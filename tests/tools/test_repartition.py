@@ -9,6 +9,7 @@ import shutil
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 import spark_dstl
+from contests import join_in
 from convertible import CONVERTIBLE
 from copies import copied
 from settings import IN_FULL, STATE_STORE
@@ -48,6 +50,7 @@ if IN_FULL:
         (one, *way) for one in others for way in (("dstl", 1, 3), ("dstl", 2, 1), ("spark", 1, 1), ("spark", 2, 5))
     ]
     TRIED += [(one, "stock", version, 3) for one in PROCESSORS for version in (1, 2)]
+    TRIED += [(replace(join_in(layout), name=f"join-{layout}"), "dstl", 1, 3) for layout in (3, 4)]
 
 
 def repartitioned(path: Path, partitions: int) -> Repartition:

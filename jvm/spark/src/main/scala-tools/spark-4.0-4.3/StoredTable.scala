@@ -92,6 +92,9 @@ private[tools] object StoredTable {
   def hasManyValues(family: String, variable: Option[TransformWithStateVariableInfo]): Boolean =
     SchemaUtil.checkVariableType(variable, StateVariableType.ListState) || JoinsWithMany(family)
 
+  /** Whether the keys of a column family, which is no state variable, end with a time. */
+  def endsWithTime(family: String): Boolean = JoinsWithMany(family)
+
   /** The first character in the names of Spark's internal column families. */
   private val Internal = "$"
 

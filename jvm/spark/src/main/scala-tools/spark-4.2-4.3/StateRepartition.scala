@@ -13,6 +13,7 @@ import scala.util.control.NonFatal
 import org.apache.spark.sql.catalyst.expressions.{BoundReference, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
 import org.apache.spark.sql.execution.streaming.operators.stateful.StatePartitionKeyExtractorFactory
+import org.apache.spark.sql.execution.streaming.state.DropLastNFieldsStatePartitionKeyExtractor
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -123,15 +124,19 @@ private[tools] final class PartitionOfRow(store: WholeStore, before: Int, after:
   }
 
   private final class OfFamily(family: WholeFamily) {
-    private val extractor = SQLConf.withExistingConf(settings)(StatePartitionKeyExtractorFactory.create(
-      store.operatorName,
-      family.schema.keySchema,
-      store.name,
-      family.name,
-      // Of joins the keys depend on the format of the state.
-      Some(settings.getConf(SQLConf.STREAMING_JOIN_STATE_FORMAT_VERSION)),
-      family.variable
-    ))
+    private val extractor =
+      // In the fourth format of a join's state a key ends with a time, which Spark's extractor keeps.
+      if (StoredTable.endsWithTime(family.name))
+        new DropLastNFieldsStatePartitionKeyExtractor(family.schema.keySchema, 1)
+      else SQLConf.withExistingConf(settings)(StatePartitionKeyExtractorFactory.create(
+        store.operatorName,
+        family.schema.keySchema,
+        store.name,
+        family.name,
+        // Of joins the keys depend on the format of the state.
+        Some(settings.getConf(SQLConf.STREAMING_JOIN_STATE_FORMAT_VERSION)),
+        family.variable
+      ))
     private val partitions = {
       val fields = extractor.partitionKeySchema.fields.toSeq.zipWithIndex.map { case (field, index) =>
         BoundReference(index, field.dataType, field.nullable)
