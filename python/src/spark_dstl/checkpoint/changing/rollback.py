@@ -63,7 +63,7 @@ def plan_rollback(checkpoint: CheckpointAccess, to: int, deep: bool = False) -> 
             f"{checkpoint.path} has its state with {HDFS_BACKED}, whose files are not known here: snapshots of later "
             "batches would stay, and become the state. Convert the checkpoint first: dstl convert"
         )
-    obstacles = {**found.held_above, **found.lost}
+    obstacles = found.no_way_back
     why = rollback_obstacle(survey, to, obstacles)
     if why is not None:
         oldest = min(

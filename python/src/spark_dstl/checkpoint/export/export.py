@@ -71,7 +71,7 @@ def export(checkpoint: CheckpointAccess, place: Place, stopped: bool = False) ->
             "`dstl verify` names the damage, and the batch to roll back to"
         )
     there = (*survey.entries, found.lost_begun)
-    left_out = {batch: reason for batch, reason in found.lost.items() if batch in there}
+    left_out = {batch: reason for batch, reason in (found.given_up | found.lost).items() if batch in there}
     # Spark expects no gaps between batches.
     batches: list[int] = []
     for batch in reversed(survey.retained):

@@ -161,6 +161,8 @@ class Verification:
     the one that was begun and is not committed."""
     held_above: dict[int, str]
     """Batches that can be rebuilt, but not after a rollback has deleted the entries above them."""
+    given_up: dict[int, str]
+    """The oldest batches if Spark's maintenance has deleted their state, and not yet their entries: no damage."""
     leftovers: list[Finding]
     """Objects that nothing needs."""
     leftover_bytes: int
@@ -174,6 +176,11 @@ class Verification:
     def is_damaged(self) -> bool:
         """Whether damage was found in what was read."""
         return bool(self.damages or self.lost)
+
+    @property
+    def no_way_back(self) -> dict[int, str]:
+        """The batches that the query cannot be rolled back to, each with a reason."""
+        return {**self.held_above, **self.given_up, **self.lost}
 
     @property
     def has_read_all(self) -> bool:

@@ -23,13 +23,15 @@ class Rebuilt:
     """One store: the versions that cannot be rebuilt, with reasons, and the lowest version that is needed.
 
     `held_above` are those that can be rebuilt now, but not after the entries above theirs are deleted. `bases` are the
-    versions of the snapshots that versions are rebuilt from, 0 for none.
+    versions of the snapshots that versions are rebuilt from, 0 for none. `deleted_below` is the version of the lowest
+    snapshot if the store has nothing of a lower one, as after a deletion; else 0.
     """
 
     lost: dict[int, str]
     held_above: dict[int, str]
     lowest_needed: int
     bases: dict[int, int]
+    deleted_below: int
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,9 @@ def rebuild(store: Store, look: Look, bad: Bad, partitions: dict[int, int]) -> R
     needed = [version for version in retained if version not in others] if retained else sorted(bases)
     # No retained batch has the partition of a store that was left by a repartition.
     default = _NEVER if retained and not needed else 0
-    return Rebuilt(lost, held_above, min((bases.get(version, 0) for version in needed[:1]), default=default), bases)
+    lowest = min((bases.get(version, 0) for version in needed[:1]), default=default)
+    first = min(facts.versions, default=0)
+    return Rebuilt(lost, held_above, lowest, bases, deleted_below=first if first in snapshots and first <= upto else 0)
 
 
 def _snapshots(store: Store, facts: StoreFacts, look: Look) -> dict[int, int]:

@@ -21,6 +21,8 @@ from spark_dstl.checkpoint.verification import content, metadata, objects, rebui
 from spark_dstl.checkpoint.verification.findings import Counts, Look, Verification
 
 SECOND_LOOK_SECONDS = 1.0
+# Spark keeps the entry of one batch more than states, and of another one until the batch under way is committed.
+_GIVEN_UP = 2
 
 
 def verify(
@@ -39,14 +41,13 @@ def verify(
         wait(SECOND_LOOK_SECONDS)
         second = look_once(checkpoint, deep, batch).found
         confirmed = {(one.object, one.what) for one in found.damages}
-        lost = {lost: why for lost, why in second.lost.items() if lost in found.lost}
         found = replace(
             second,
             damages=[one for one in second.damages if (one.object, one.what) in confirmed],
             in_the_way=[one for one in second.in_the_way if one in found.in_the_way],
-            lost=lost,
-            newest_undamaged=_newest_undamaged(checkpoint.survey(), second.held_above, lost),
+            lost={lost: why for lost, why in second.lost.items() if lost in found.lost},
         )
+        found = replace(found, newest_undamaged=_newest_undamaged(checkpoint.survey(), found.no_way_back))
     return replace(found, running=activity.signs(checkpoint, before))
 
 
@@ -66,6 +67,7 @@ class _Judgement:
     rebuilt: dict[Store, rebuild.Rebuilt]
     lost: dict[int, str]
     held_above: dict[int, str]
+    given_up: dict[int, str]
     newest_undamaged: int | None
 
 
@@ -90,6 +92,10 @@ def look_once(checkpoint: CheckpointAccess, deep: bool, batch: int | None = None
     judged = _judge(look, stores, partitions, unstartable)
     while not deep and _check_plans(look, judged, {judged.newest_undamaged, batch}):
         judged = _judge(look, stores, partitions, unstartable)
+    for given_up, why in judged.given_up.items():
+        look.note(
+            f"commits/{given_up}", f"{why}, as it does for a while: the query cannot be rolled back to this batch"
+        )
     lowest = {store: one.lowest_needed for store, one in judged.rebuilt.items()}
     objects.check_missing(look, missing, lowest)
     objects.check_gaps(look, min(lowest.values(), default=0))
@@ -107,6 +113,7 @@ def look_once(checkpoint: CheckpointAccess, deep: bool, batch: int | None = None
         in_the_way=look.in_the_way,
         lost=judged.lost,
         held_above=judged.held_above,
+        given_up=judged.given_up,
         leftovers=look.leftovers,
         leftover_bytes=look.leftover_bytes,
         notes=look.notes,
@@ -134,18 +141,35 @@ def _judge(look: Look, stores: list[Store], partitions: dict[int, int], unstarta
     survey, bad = look.survey, rebuild.bad_changelogs(look)
     rebuilt = {store: rebuild.rebuild(store, look, bad, partitions) for store in stores}
     lost = _lost(survey, rebuilt, unstartable)
+    given_up = {
+        batch: "Spark's maintenance has deleted its state, and not yet its entry"
+        for batch in survey.retained[:_GIVEN_UP]
+        if batch in lost and _is_given_up(survey, batch, rebuilt)
+    }
+    lost = {batch: why for batch, why in lost.items() if batch not in given_up}
     held_above = {
         batch: f"state of {store.directory}: {one.held_above[batch + 1]}, and would be deleted with it"
         for batch in survey.retained
         for store, one in reversed(rebuilt.items())
         if batch + 1 in one.held_above
     }
-    return _Judgement(rebuilt, lost, held_above, _newest_undamaged(survey, held_above, lost))
+    newest_undamaged = _newest_undamaged(survey, {**held_above, **given_up, **lost})
+    return _Judgement(rebuilt, lost, held_above, given_up, newest_undamaged)
 
 
-def _newest_undamaged(survey: Survey, held_above: dict[int, str], lost: dict[int, str]) -> int | None:
+def _is_given_up(survey: Survey, batch: int, rebuilt: dict[Store, rebuild.Rebuilt]) -> bool:
+    """Whether a lost batch can be one whose state was deleted: nothing of it is left in the stores that lost it.
+
+    No batch in the log is one: its driver deletes nothing that an entry needs.
+    """
+    entry = survey.entries[batch]
+    if entry.error is not None or entry.changelogs:
+        return False
+    return all(batch + 1 < one.deleted_below for one in rebuilt.values() if batch + 1 in one.lost)
+
+
+def _newest_undamaged(survey: Survey, obstacles: dict[int, str]) -> int | None:
     """Return the newest batch that the query can continue from or be rolled back to."""
-    obstacles = {**held_above, **lost}
     return max((one for one in survey.retained if rollback_obstacle(survey, one, obstacles) is None), default=None)
 
 

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches whose entries Spark keeps after its maintenance has deleted their state."""
+
+from pathlib import Path
+
+import pytest
+from verified import purge, verified
+from written_checkpoint import WrittenCheckpoint, aged, zip_of
+
+import spark_dstl
+from spark_dstl import CannotRollBack
+from spark_dstl.checkpoint.sparkfiles import STOCKS
+
+
+def maintained(root: Path, oldest: int, snapshots: tuple[int, ...], changelogs: tuple[int, ...] = ()) -> Path:
+    """Batches up to 6 from `oldest` on, without the log, and with plain files of these versions."""
+    written = WrittenCheckpoint(root, partitions=1, provider=STOCKS).begin()
+    for batch in range(7):
+        written.offsets(batch)
+        (root / f"commits/{batch}").write_text('v1\n{"nextBatchWatermarkMs":0}')
+    purge(root, oldest)
+    for version in snapshots:
+        (root / f"state/0/0/{version}.zip").write_bytes(zip_of({}))
+    for version in changelogs:
+        (root / f"state/0/0/{version}.changelog").write_bytes(b"v2")
+    aged(root)
+    return root
+
+
+# While a batch runs, Spark may have deleted the state of another one, and not yet its entry.
+@pytest.mark.parametrize(("snapshots", "changelogs"), [((5, 6, 7), ()), ((6, 7), ()), ((5,), (5, 6, 7))])
+def test_the_oldest_batches_whose_state_spark_has_deleted_are_no_damage(
+    tmp_path: Path, snapshots: tuple[int, ...], changelogs: tuple[int, ...]
+) -> None:
+    root = maintained(tmp_path / "q", 3, snapshots, changelogs)
+    found = verified(root)
+    assert (found.is_damaged, found.damages, found.lost, found.newest_undamaged) == (False, [], {}, 6)
+    assert list(found.given_up) == list(range(3, snapshots[0] - 1))
+    assert [one.object.removeprefix(f"{root}/") for one in found.notes] == [f"commits/{one}" for one in found.given_up]
+    with spark_dstl.open(str(root)) as checkpoint:
+        with pytest.raises(CannotRollBack, match=rf"Spark's maintenance has deleted.*oldest {snapshots[0] - 1}"):
+            checkpoint.plan_rollback(3)
+        assert checkpoint.export(str(tmp_path / "export"), stopped=True).batches == list(range(snapshots[0] - 1, 7))
+
+
+@pytest.mark.parametrize(
+    ("oldest", "snapshots", "changelogs", "lost"),
+    [
+        (1, (5, 6, 7), (), [3]),
+        (5, (8,), (), [5, 6]),
+        (3, (6, 7), (5,), [3, 4]),
+        (3, (5, 7), (), [5]),
+    ],
+    ids=["a third batch", "a snapshot above", "a changelog is left", "one in the middle"],
+)
+def test_other_batches_without_state_are_lost(
+    tmp_path: Path, oldest: int, snapshots: tuple[int, ...], changelogs: tuple[int, ...], lost: list[int]
+) -> None:
+    found = verified(maintained(tmp_path / "q", oldest, snapshots, changelogs))
+    assert (sorted(found.lost), found.is_damaged) == (lost, True)
+
+
+def test_the_log_deletes_nothing_that_its_entries_need(tmp_path: Path) -> None:
+    written = WrittenCheckpoint(tmp_path / "q", partitions=2).begin()
+    for batch in range(2, 5):
+        # That of partition 0 is lost.
+        written.entry(batch, written.changes(batch)[1 if batch == 2 else 0 :])
+    for snapshot in ("0/4", "1/3"):
+        (written.root / f"state/0/{snapshot}.zip").write_bytes(zip_of({}))
+    aged(written.root)
+    assert list(verified(written.root).lost) == [2]
