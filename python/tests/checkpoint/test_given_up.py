@@ -47,11 +47,12 @@ def test_the_oldest_batches_whose_state_spark_has_deleted_are_no_damage(
     ("oldest", "snapshots", "changelogs", "lost"),
     [
         (1, (5, 6, 7), (), [3]),
+        (5, (), (), [5, 6]),
         (5, (8,), (), [5, 6]),
         (3, (6, 7), (5,), [3, 4]),
         (3, (5, 7), (), [5]),
     ],
-    ids=["a third batch", "a snapshot above", "a changelog is left", "one in the middle"],
+    ids=["a third batch", "no snapshot", "a snapshot above", "a changelog is left", "one in the middle"],
 )
 def test_other_batches_without_state_are_lost(
     tmp_path: Path, oldest: int, snapshots: tuple[int, ...], changelogs: tuple[int, ...], lost: list[int]

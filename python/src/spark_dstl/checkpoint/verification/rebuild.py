@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from spark_dstl.checkpoint.format.names import CHANGELOG, CHECKSUM, Store
-from spark_dstl.checkpoint.sparkfiles import MAX_PARTITIONS, Operator
+from spark_dstl.checkpoint.sparkfiles import MAX_PARTITIONS, OURS, STOCKS, Operator
 from spark_dstl.checkpoint.survey import NamedPart, StoreFacts, Survey
 from spark_dstl.checkpoint.verification.findings import Look, key_of
 
@@ -97,12 +97,16 @@ def broken_links(survey: Survey) -> dict[int, str]:
 
 
 def expected_stores(survey: Survey, operators: Iterable[Operator]) -> list[Store]:
-    """Return all stores that must exist: those with objects, and the other partitions of these in Spark's metadata."""
+    """Return all stores that must exist: those with objects, and those in Spark's metadata.
+
+    Of a provider whose files may have other names, only the other partitions of stores with objects are expected.
+    """
+    is_known = survey.provider in (OURS, STOCKS)
     expected = set(survey.stores)
     seen = {(store.operator, store.name) for store in expected}
     for operator in operators:
         for name, partitions in operator.stores.items():
-            if (operator.id, name) in seen and partitions <= MAX_PARTITIONS:
+            if (is_known or (operator.id, name) in seen) and partitions <= MAX_PARTITIONS:
                 expected.update(Store(operator.id, partition, name) for partition in range(partitions))
     return sorted(expected)
 
