@@ -167,6 +167,23 @@ def test_rows_come_although_others_connect_before_the_process() -> None:
         assert without_a_process().rows(send, ExitStack()).read_all().to_batches() == [batch]
 
 
+@pytest.mark.parametrize("batches", [0, 1])
+def test_rows_that_are_cut_off_are_an_error_of_the_process(batches: int) -> None:
+    """A process that was killed may seem to run for a moment."""
+    rest = pa.BufferOutputStream()
+    with pa.ipc.new_stream(rest, BATCH.schema) as stream:
+        for _ in range(batches):
+            stream.write_batch(BATCH)
+
+    def send(port: int, token: str) -> Any:
+        content = rest.getvalue().to_pybytes()
+        connected(port, token.encode() + content[: len(content) // 2 if batches else 20]).close()
+        return sender(has_ended=False)
+
+    with pytest.raises(JvmFailed, match="the rows of the process that reads state are cut off"):
+        without_a_process().rows(send, ExitStack()).read_all()
+
+
 def test_a_process_that_ends_without_rows_is_an_error_although_others_connect() -> None:
     others = ExitStack()
 

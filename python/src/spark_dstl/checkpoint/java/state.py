@@ -209,10 +209,10 @@ class StateReader:
             sent = send(listener.getsockname()[1], token)
             source = self._connected(listener, token.encode(), sent)
         try:
-            stream = arrow.ipc.open_stream(source)
-        except BaseException as error:
+            with self._whole(sent):
+                stream = arrow.ipc.open_stream(source)
+        except BaseException:
             source.close()
-            self._raise_failure(sent, error)
             raise
         until_read.callback(source.close)
         batches = self._batches(stream, sent, source, until_read)
@@ -249,20 +249,31 @@ class StateReader:
 
     def _batches(self, stream: Any, sent: Any, source: Any, until_read: ExitStack) -> Iterator[Any]:
         try:
-            yield from stream
-        except (OSError, needed("pyarrow", PURPOSE).ArrowInvalid) as error:
-            self._raise_failure(sent, error)
-            raise
+            with self._whole(sent):
+                yield from stream
         finally:
             source.close()
         # An interrupted stream looks like one that has ended.
         self._raise_failure(sent, None)
         until_read.close()
 
+    @contextmanager
+    def _whole(self, sent: Any) -> Iterator[None]:
+        """Raise `UnreadableState` with the cause that the process names where its rows are cut off, else `JvmFailed`.
+
+        A process that was killed may seem to run for a moment.
+        """
+        try:
+            yield
+        except (OSError, needed("pyarrow", PURPOSE).ArrowInvalid) as error:
+            self._raise_failure(sent, error)
+            raise JvmFailed(f"the rows of the process that reads state are cut off: {error}") from error
+
     def _raise_failure(self, sent: Any, cause: BaseException | None) -> None:
         if not self._gateway.is_running:
             raise JvmFailed(f"the process that reads state ended too early: {self._gateway.last_words()}") from cause
-        failure = sent.failure()
+        with self.java_errors():
+            failure = sent.failure()
         if failure is not None:
             raise UnreadableState(f"{self._checkpoint.path}: {failure}") from cause
 
