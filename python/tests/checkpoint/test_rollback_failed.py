@@ -78,6 +78,23 @@ def test_of_two_rollbacks_the_later_one_names_the_other(written: WrittenCheckpoi
             checkpoint.apply_rollback(planned, stopped=True)
 
 
+def test_a_rollback_says_that_another_one_goes_on_to_an_earlier_batch(
+    written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        planned, other = checkpoint.plan_rollback(2), checkpoint.plan_rollback(1)
+        delete = checkpoint.storage.delete
+
+        def both(name: str) -> bool:
+            monkeypatch.setattr(checkpoint.storage, "delete", delete)
+            checkpoint.apply_rollback(other, stopped=True)
+            return delete(name)
+
+        monkeypatch.setattr(checkpoint.storage, "delete", both)
+        with pytest.raises(QuerySeemsToRun, match=r"commits/2 of .* was deleted meanwhile: another rollback continues"):
+            checkpoint.apply_rollback(planned, stopped=True)
+
+
 def test_snapshots_that_executors_write_during_the_rollback_are_deleted(written: WrittenCheckpoint) -> None:
     """Spark's maintenance writes them for some time after the end of a query."""
     store = written.root / "state/0/0"

@@ -83,7 +83,7 @@ def _deletions(checkpoint: CheckpointAccess, survey: Survey, to: int) -> Iterato
     yield from (pin.object_name for pin in pins_of(checkpoint.storage) if pin.batch > to)
     zips: dict[int, list[str]] = {}
     for facts in survey.stores.values():
-        for (version, unique), stored in (facts.zips | facts.abandoned).items():
+        for (version, unique), stored in (facts.zips | facts.abandoned | facts.ahead).items():
             if unique is None:
                 zips.setdefault(version - 1, []).append(stored.name)
     described: dict[int, list[str]] = {}
@@ -152,10 +152,16 @@ def apply_rollback(
             # The interrupt of a command.
             _logger.warning("The rollback is interrupted: %s", state)
         raise
-    above = [batch for batch in entries_of(checkpoint.storage) if batch > rollback.to]
+    there = entries_of(checkpoint.storage)
+    above = [batch for batch in there if batch > rollback.to]
     if above:
         raise QuerySeemsToRun(
             f"commits/{above[0]} of {checkpoint.path} was written while the later batches were deleted: a query runs "
             "on it. Stop it, and repeat the rollback"
+        )
+    if rollback.to not in there:
+        raise QuerySeemsToRun(
+            f"commits/{rollback.to} of {checkpoint.path} was deleted meanwhile: another rollback continues to an "
+            "earlier batch. Let it end"
         )
     return replace(rollback, deleted=deleted)
