@@ -25,6 +25,7 @@ from convertible import CONVERTIBLE
 from copies import copied
 from settings import IN_FULL, STATE_STORE
 from shared_session import FILES, Moving, Operator, contender
+from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.repartition import repartition as module
 from spark_dstl.checkpoint.repartition.repartition import Repartition
 from spark_dstl.commands import main
@@ -354,7 +355,11 @@ def are_deleted(checkpoint: Path, batch: int, first: set[int], partitions: int) 
 
 @pytest.mark.skipif(not IN_FULL, reason="retention after a repartition: only in the whole suite")
 @pytest.mark.timeout(400)
-def test_the_objects_of_the_old_number_are_deleted_in_time(tmp_path: Path, spark: SparkSession) -> None:
+def test_the_objects_of_the_old_number_are_deleted_in_time(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The query was just stopped, and each upload may still end.
+    monkeypatch.setattr(activity, "LOOK_SECONDS", 0.5)
     session = contender(spark, "dstl")
     for key, value in SHORT.items():
         session.conf.set(key, value)
