@@ -123,8 +123,10 @@ def test_whatever_a_program_passes_as_a_key_is_named_in_a_short_error() -> None:
         with pytest.raises(InvalidKey, match=r"is not a key: .* Its columns are page \(string\)") as refused:
             keys_in(ONE, [key])
         assert len(str(refused.value)) < 500
-    with pytest.raises(InvalidKey, match="get_many takes a list of keys, and 5 is a single one"):
-        Followed.get_many(None, 5)  # type: ignore[arg-type]
+    for single in (5, "a" * 5000):
+        with pytest.raises(InvalidKey, match=r"get_many takes a list of keys, and \S+ is a single one") as refused:
+            Followed.get_many(None, single)  # type: ignore[arg-type]
+        assert len(str(refused.value)) < 500
 
 
 class Copied:

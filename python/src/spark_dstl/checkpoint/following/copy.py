@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 _UNKNOWN = -1
 _NUMBERS = {"operator", "partitions"}
 # A program may pass anything as a key, however large and deep it is.
-_SHOWN = Repr()
-_SHOWN.maxstring = _SHOWN.maxother = _SHOWN.maxlong = 200
-_SHOWN.maxdict = _SHOWN.maxlist = _SHOWN.maxtuple = 20
+SHOWN = Repr()
+SHOWN.maxstring = SHOWN.maxother = SHOWN.maxlong = 200
+SHOWN.maxdict = SHOWN.maxlist = SHOWN.maxtuple = 20
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def keys_in(columns: Any, keys: Sequence[Any]) -> Any:
             for key in keys:
                 keys_in(columns, [key])
         expected = ", ".join(f"{field.name} ({field.type})" for field in columns)
-        raise InvalidKey(f"{_SHOWN.repr(keys[0])} is not a key: {error}. Its columns are {expected}") from error
+        raise InvalidKey(f"{SHOWN.repr(keys[0])} is not a key: {error}. Its columns are {expected}") from error
 
 
 def _named(key: Any, columns: Any) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.following.changes import ChangedBatch, Position, one_batch
-from spark_dstl.checkpoint.following.copy import LocalCopy, StateValue, age_of
+from spark_dstl.checkpoint.following.copy import SHOWN, LocalCopy, StateValue, age_of
 from spark_dstl.checkpoint.java.gateway import refuse_spark_without_follower
 from spark_dstl.checkpoint.java.state import Selection, StateReader
 from spark_dstl.checkpoint.pins import pin_if_possible
@@ -168,7 +168,7 @@ class Followed:
         back. `operator`, `store`, `column_family` and errors are those of `get`; the error names the first wrong key.
         """
         if isinstance(keys, str | bytes | Mapping) or not isinstance(keys, Iterable):
-            raise InvalidKey(f"get_many takes a list of keys, and {keys!r} is a single one")
+            raise InvalidKey(f"get_many takes a list of keys, and {SHOWN.repr(keys)} is a single one")
         return self.local_copy().get(list(keys), operator, store, column_family)
 
     def table(
