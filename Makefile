@@ -183,7 +183,7 @@ storage-followed: .build/jar-$(DEFAULT_SPARK) .venv/ready storage-tools ## measu
 	  SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python ../python/bench/storage_followers.py '$(SECONDS)'
 
 clean: ## remove everything that was built or fetched into this directory
-	rm -rf .build .venv target project/target project/project jvm/*/target $(SHIPPED_JARS) python/dist
+	rm -rf .build .venv target project/target project/project jvm/*/target $(SHIPPED_JARS) python/dist python/LICENSE
 	find python tests project -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 venv: .venv/ready

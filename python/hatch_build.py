@@ -68,11 +68,14 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
 
 
 class CustomMetadataHook(MetadataHookInterface):
-    """Makes the project's README the text of the index page."""
+    """Makes the project's README the text of the index page, and its LICENSE that of the package."""
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """Take the README from the source distribution, or else from the checkout."""
+        """Take both from the source distribution, or else from the checkout."""
         root = Path(self.root)
+        if not (root / "LICENSE").exists():
+            # hatchling takes it from beside pyproject.toml alone; git ignores the copy.
+            shutil.copyfile(root.parent / "LICENSE", root / "LICENSE")
         readme = next((path for path in (root / "README.md", root.parent / "README.md") if path.is_file()), None)
         if readme is None:
             raise FileNotFoundError(f"README.md is neither in {root} nor in {root.parent}")

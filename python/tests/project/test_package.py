@@ -66,10 +66,11 @@ def test_the_readme_names_the_versions_that_the_build_has() -> None:
 def source(tmp_path: Path) -> Path:
     """What the package is built from, as in a checkout where the jar has not been built."""
     project = tmp_path / "project"
-    ignored = shutil.ignore_patterns("dist", "build", "jars", "__pycache__")
+    ignored = shutil.ignore_patterns("dist", "build", "jars", "__pycache__", "LICENSE")
     shutil.copytree(PYTHON_ROOT, project / "python", ignore=ignored)
-    readme = next(root / "README.md" for root in (PYTHON_ROOT, PYTHON_ROOT.parent) if (root / "README.md").exists())
-    shutil.copy2(readme, project / "README.md")
+    # Beside the package in a checkout, in it in a source distribution.
+    for name in ("README.md", "LICENSE"):
+        shutil.copy2(next(root / name for root in (PYTHON_ROOT, PYTHON_ROOT.parent) if (root / name).exists()), project)
     return project / "python"
 
 
@@ -93,6 +94,7 @@ def test_a_wheel_carries_types_options_and_the_jars_of_its_own_version(source: P
     (wheel,) = source.parent.glob("spark_dstl-*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {"spark_dstl/py.typed", "spark_dstl/options.json", "spark_dstl/commands/config.py"} | jars <= names
+    assert f"spark_dstl-{spark_dstl.__version__}.dist-info/licenses/LICENSE" in names
     assert not others & names
     for name in jars:
         carried = zipfile.ZipFile(io.BytesIO(zipfile.ZipFile(wheel).read(name)))
