@@ -22,7 +22,6 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType, TracebackType
 
@@ -30,6 +29,7 @@ import flights_input
 from flights_report import Figures, ObjectCounter, ProgressBar, differences, size_of, table
 from flights_settings import Event, EventFile, Settings
 from s3_server import BUCKET, NoServer, Server, s3_server
+from spark_dstl import QueryMetrics
 
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ROOT / ".build" / "demo"
@@ -97,12 +97,14 @@ class Demo:
 
     def run(self) -> None:
         """Run the query with a kill in the middle."""
-        with self._child("stream", "driver-1.log") as first:
-            self.figures.killed_batch = self._kill_in_a_batch(first)
-        with self._child("stream", "driver-2.log") as second:
-            self._watch(second, lambda: False)
-            self._take_recovery_times(second)
-        self._bar.end()
+        try:
+            with self._child("stream", "driver-1.log") as first:
+                self.figures.killed_batch = self._kill_in_a_batch(first)
+            with self._child("stream", "driver-2.log") as second:
+                self._watch(second, lambda: False)
+                self._take_recovery_times(second)
+        finally:
+            self._bar.end()
         self.figures.objects = self._objects.look()
         if not self._settings.stock:
             self.figures.log_bytes = sum(size_of(self._settings.checkpoint / part) for part in LOG_DIRECTORIES)
@@ -140,11 +142,11 @@ class Demo:
     def _take_in(self) -> None:
         for event in self._events.new():
             if event["event"] == "progress":
-                progress = event["progress"]
-                self.figures.progress.append(progress)
-                self._last_batch_seconds = progress["durationMs"].get("triggerExecution", 1000) / 1000
+                found = QueryMetrics.from_progress(event["progress"])
+                self.figures.batches.append(found)
+                self._last_batch_seconds = found.batch_ms / 1000
                 self._objects.look()
-                self._bar.batch(progress)
+                self._bar.batch(found)
             elif event["event"] == "batch":
                 self.figures.executions.append(event["batch"])
             elif event["event"] == "started":
@@ -174,8 +176,6 @@ def empty() -> None:
 
 def prepare(options: argparse.Namespace, server: Server | None) -> tuple[Settings, int]:
     """Write the input into the working directory; returns the settings and the expected number of batches."""
-    if not options.stock and find_spec("spark_dstl") is None:
-        raise DemoFailed("the package spark_dstl is not installed here; build it, or use --stock")
     print("preparing the input", file=sys.stderr)
     inputs = flights_input.prepare(WORK / "input", options.batches, options.rows)
     print(f"{inputs.flight_rows:,} flights and {inputs.weather_rows:,} weather observations", file=sys.stderr)

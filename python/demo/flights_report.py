@@ -4,57 +4,50 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Any, TextIO
+from typing import Any
 
-BAR_WIDTH = 30
+from rich.console import Console
+from rich.progress import Progress
 
-# Kinds of objects that make state durable.
-DURABLE_STATE = ("data files of the log", "changelogs")
+from spark_dstl import QueryMetrics
+from spark_dstl.checkpoint.format.names import kind_of
 
-Progress = dict[str, Any]
+# Kinds of objects, by what they make durable.
+OF_BATCHES = ("offsets", "commit entry")
+OF_STATE = ("data file", "changelog")
+OTHERS = ("source", "snapshot", "snapshot file", "metadata", "claim", "end of run", "other")
 
 
 class ProgressBar:
-    """One line that is rewritten on a terminal; elsewhere, a line for every batch."""
+    """A bar on a terminal; elsewhere, a line for every batch."""
 
-    def __init__(self, total: int, out: TextIO = sys.stderr) -> None:
-        self._total = total
-        self._out = out
-        self._live = out.isatty()
+    def __init__(self, batches: int) -> None:
+        self._console = Console(stderr=True)
+        self._bar = Progress(console=self._console, disable=not self._console.is_terminal)
+        self._batches = self._bar.add_task("", total=batches)
         self._rows = 0
+        self._bar.start()
 
-    def batch(self, progress: Progress) -> None:
+    def batch(self, found: QueryMetrics) -> None:
         """Show that a batch was committed."""
-        self._rows += int(progress["numInputRows"])
-        done = int(progress["batchId"]) + 1
-        filled = BAR_WIDTH * min(done, self._total) // self._total
-        bar = "#" * filled + "." * (BAR_WIDTH - filled)
-        seconds = progress["durationMs"].get("triggerExecution", 0) / 1000
-        self._show(f"[{bar}] batch {done}/{self._total}  {self._rows:,} rows  last batch {seconds:.2f} s")
+        self._rows += found.input_rows
+        text = f"batch {found.batch + 1}: {self._rows:,} rows, last batch {found.batch_ms / 1000:.2f} s"
+        self._bar.update(self._batches, completed=found.batch + 1, description=text)
+        if self._bar.disable:
+            self.note(text)
 
     def note(self, text: str) -> None:
         """Print a line."""
-        print(f"{self._clear()}{text}", file=self._out, flush=True)
+        self._console.print(text, highlight=False, soft_wrap=True)
 
     def end(self) -> None:
-        """End the line of the bar."""
-        if self._live:
-            print(file=self._out, flush=True)
-
-    def _show(self, line: str) -> None:
-        if self._live:
-            print(f"{self._clear()}{line}", end="", file=self._out, flush=True)
-        else:
-            print(line, file=self._out, flush=True)
-
-    def _clear(self) -> str:
-        return "\r\033[K" if self._live else ""
+        """End the bar."""
+        self._bar.stop()
 
 
 class ObjectCounter:
@@ -72,29 +65,14 @@ class ObjectCounter:
         for directory, _, names in os.walk(self._root):
             below = Path(directory).relative_to(self._root)
             self._seen.update(below / name for name in names if not name.startswith("."))
-        return Counter(kind_of(path) for path in self._seen)
-
-
-def kind_of(path: Path) -> str:
-    """Return the kind of an object by its path below the checkpoint."""
-    directories = {
-        "offsets": "offsets",
-        "commits": "commits",
-        "sources": "sources",
-        "dstl/data": "data files of the log",
-        "dstl": "claims of runs",
-    }
-    for directory, kind in directories.items():
-        if path.is_relative_to(directory):
-            return kind
-    return "changelogs" if ".changelog" in path.name else "snapshots and schemas"
+        return Counter(kind_of(str(path)) for path in self._seen)
 
 
 @dataclass
 class Figures:
     """The measurements of one run; `log_bytes` is None without a log, `requests` is empty without a server."""
 
-    progress: list[Progress] = field(default_factory=list)
+    batches: list[QueryMetrics] = field(default_factory=list)
     executions: list[int] = field(default_factory=list)
     objects: Counter[str] = field(default_factory=Counter)
     log_bytes: int | None = None
@@ -106,21 +84,21 @@ class Figures:
 
 def table(figures: Figures) -> Iterator[str]:
     """Yield the lines of the table, one for each figure."""
-    committed = len({entry["batchId"] for entry in figures.progress})
+    committed = len({of.batch for of in figures.batches})
     again = sorted({batch for batch in figures.executions if figures.executions.count(batch) > 1})
-    commit = [duration(entry, "walCommit") + duration(entry, "commitOffsets") for entry in figures.progress]
-    batch = [duration(entry, "triggerExecution") for entry in figures.progress]
-    barrier = barrier_times(figures.progress)
+    commit = [of.offsets_write_ms + of.commit_ms for of in figures.batches]
+    # Reported by the batch after it; of a query without a log by none.
+    barrier = [
+        of.barrier_wait_ms + (of.commit_entry_write_ms or 0) for of in figures.batches if of.barrier_wait_ms is not None
+    ]
+    twice = ", ".join(map(str, again)) or "none"
     rows: list[tuple[str, str]] = [
-        ("batches", f"{committed} reported, killed in {figures.killed_batch}, run twice: {join(again) or 'none'}"),
-        ("object writes per batch", writes(figures.objects, ("offsets", "commits", *DURABLE_STATE), committed)),
-        (
-            "other object writes",
-            writes(figures.objects, ("sources", "snapshots and schemas", "claims of runs"), committed),
-        ),
-        ("batch time p50 / p99", f"{quantiles(batch)} ms"),
-        ("commit time p50 / p99", f"{quantiles(commit)} ms"),
-        ("barrier time p50 / p99", f"{quantiles(barrier)} ms" if barrier else "not reported"),
+        ("batches", f"{committed} reported, killed in {figures.killed_batch}, run twice: {twice}"),
+        ("object writes per batch", writes(figures.objects, (*OF_BATCHES, *OF_STATE), committed)),
+        ("other object writes", writes(figures.objects, OTHERS, committed)),
+        ("batch time p50 / most", half_and_most([of.batch_ms for of in figures.batches])),
+        ("commit time p50 / most", half_and_most(commit)),
+        ("barrier time p50 / most", half_and_most(barrier)),
         ("log size", log_size(figures.log_bytes)),
         *requests(figures.requests),
         ("recovery, from process start", f"{figures.recovery_from_process:.1f} s to the first committed batch"),
@@ -149,36 +127,9 @@ def writes(objects: Counter[str], kinds: Sequence[str], batches: int) -> str:
     return f"{sum(found.values()):.1f}: " + ", ".join(f"{count:.1f} {kind}" for kind, count in found.items())
 
 
-def barrier_times(progress: Iterable[Progress]) -> list[int]:
-    """Return the milliseconds of each barrier, which the batch after it reports; empty without a log."""
-    times = []
-    for entry in progress:
-        waits = [
-            sum(operator["customMetrics"].get(name, 0) for name in ("dstlBarrierWaitMs", "dstlCommitEntryWriteMs"))
-            for operator in entry.get("stateOperators", [])
-            if "dstlBarrierWaitMs" in operator.get("customMetrics", {})
-        ]
-        if waits:
-            times.append(max(waits))
-    return times
-
-
-def duration(progress: Progress, name: str) -> int:
-    """One of the durations of a batch in milliseconds; 0 if the progress lacks it."""
-    return int(progress["durationMs"].get(name, 0))
-
-
-def quantiles(values: Sequence[int]) -> str:
-    """Median and 99th percentile, the latter by nearest rank."""
-    if not values:
-        return "-"
-    ranked = sorted(values)
-    return f"{median(ranked):.0f} / {ranked[min(len(ranked) - 1, int(0.99 * len(ranked)))]}"
-
-
-def join(numbers: Iterable[int]) -> str:
-    """Join numbers with commas."""
-    return ", ".join(str(number) for number in numbers)
+def half_and_most(millis: Sequence[int]) -> str:
+    """Return the median and the maximum as text."""
+    return f"{median(millis):.0f} / {max(millis)} ms" if millis else "not reported"
 
 
 def differences(verdict: dict[str, Any]) -> Iterator[str]:
