@@ -180,11 +180,13 @@ def test_without_permission_reads_go_without_a_pin(written: WrittenCheckpoint, m
         raise UnreadableStorage("permission denied")
 
     with spark_dstl.open(str(written.root)) as checkpoint:
-        with pins.pinned_if_possible(checkpoint, 2):
-            assert len(names(written)) == 1
+        pin = pins.pin_if_possible(checkpoint, 2)
+        assert pin is not None
+        assert len(names(written)) == 1
+        pin.end()
         monkeypatch.setattr(Storage, "create", refused)
-        with pins.pinned_if_possible(checkpoint, 2):
-            assert names(written) == []
+        assert pins.pin_if_possible(checkpoint, 2) is None
+        assert names(written) == []
         with pytest.raises(UnreadableStorage):
             checkpoint.pin(2)
 
@@ -247,5 +249,5 @@ def test_a_checkpoint_of_stock_spark_takes_no_pins(written: WrittenCheckpoint) -
     with spark_dstl.open(str(written.root)) as checkpoint:
         with pytest.raises(CannotPin, match="stock Spark ignores pins"):
             checkpoint.pin()
-        with pins.pinned_if_possible(checkpoint, 3):
-            assert names(written) == []
+        assert pins.pin_if_possible(checkpoint, 3) is None
+        assert names(written) == []

@@ -13,8 +13,7 @@ import logging
 import socket
 import threading
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -227,10 +226,3 @@ def pin_if_possible(checkpoint: CheckpointAccess, *batches: int | None) -> HeldP
             _logger.warning("%s is read without a pin: its query may delete what is read. %s", checkpoint.path, error)
             break
     return None
-
-
-@contextmanager
-def pinned_if_possible(checkpoint: CheckpointAccess, batch: int) -> Iterator[None]:
-    """Pin a batch while it is read, as `pin_if_possible`."""
-    with pin_if_possible(checkpoint, batch) or nullcontext():
-        yield

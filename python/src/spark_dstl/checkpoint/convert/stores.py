@@ -15,7 +15,7 @@ from spark_dstl.checkpoint.java.gateway import PURPOSE, Gateway, spark_jars
 from spark_dstl.checkpoint.java.hadoop import storage_errors
 from spark_dstl.checkpoint.locate import hadoop_path, hadoop_settings
 from spark_dstl.checkpoint.sparkfiles import Operator, numbered_directories
-from spark_dstl.checkpoint.storage import at_once
+from spark_dstl.checkpoint.storage import Storage, at_once
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import CannotConvert, DstlError, JvmFailed, UnreadableState, UnreadableStorage, UnsupportedSpark
 from spark_dstl.release import LINES
@@ -52,35 +52,43 @@ class NamedStores:
 
 def find_stores(checkpoint: CheckpointAccess) -> list[NamedStores]:
     """Return the stores. Raises `CannotConvert` if an operator or a partition cannot be converted."""
-    storage, path = checkpoint.storage, checkpoint.path
-    known = {one.id: one for one in sparkfiles.operators(storage)}
-    there = numbered_directories(storage, "state")
-    if not there:
+    path = checkpoint.path
+    found = stateful_operators(checkpoint.storage, CannotConvert)
+    if not found:
         raise CannotConvert(
             f"{path} has no state: the query has no stateful operator, and nothing that the log could keep"
         )
-    for operator in there:
-        if operator not in known:
+    for operator in found:
+        if operator.name not in _CONVERTIBLE:
             raise CannotConvert(
-                f"{storage.shown(f'state/{operator}/_metadata/metadata')} is missing, or cannot be read: Spark writes "
-                "it since 4.0. Let the query run one batch with Spark 4.2 as it is, and stop it"
-            )
-        if known[operator].name not in _CONVERTIBLE:
-            raise CannotConvert(
-                f"operator {operator} of {path} is {known[operator].name}, whose state cannot be converted: Spark 4.2 "
+                f"operator {operator.id} of {path} is {operator.name}, whose state cannot be converted: Spark 4.2 "
                 "does not keep it with the HDFS-backed provider"
             )
-        if not all(names.is_store_name(store) for store in known[operator].stores):
-            raise CannotConvert(
-                f"{storage.shown(f'state/{operator}/_metadata/metadata')} is damaged: it names a store that is no "
-                "directory. Restore it"
-            )
-        _check_partitions(checkpoint, known[operator])
+        _check_partitions(checkpoint, operator)
     return [
-        NamedStores(operator, known[operator].name, store, partitions)
-        for operator in there
-        for store, partitions in known[operator].stores.items()
+        NamedStores(operator.id, operator.name, store, partitions)
+        for operator in found
+        for store, partitions in operator.stores.items()
     ]
+
+
+def stateful_operators(storage: Storage, refusal: type[DstlError], partitions: int | None = None) -> list[Operator]:
+    """Return the operators with state; `partitions` is the number of the newest batch, if it is known.
+
+    Raises `refusal` if the metadata of one is missing or damaged.
+    """
+    known = {one.id: one for one in sparkfiles.operators(storage, partitions)}
+    there = numbered_directories(storage, "state")
+    for operator in there:
+        file = storage.shown(f"state/{operator}/_metadata/metadata")
+        if operator not in known:
+            raise refusal(
+                f"{file} is missing, or cannot be read: Spark writes it since 4.0. Let the query run one batch with "
+                "Spark 4.2 as it is, and stop it"
+            )
+        if not all(names.is_store_name(store) for store in known[operator].stores):
+            raise refusal(f"{file} is damaged: it names a store that is no directory. Restore it")
+    return [known[operator] for operator in there]
 
 
 def refuse_if_done(checkpoint: CheckpointAccess, point: Point, stores: list[NamedStores]) -> None:

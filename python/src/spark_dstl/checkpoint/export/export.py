@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,7 +20,7 @@ from spark_dstl.checkpoint.export.needed import Needed
 from spark_dstl.checkpoint.export.target import Planned, Target, copies, of_bytes
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.locate import Place
-from spark_dstl.checkpoint.pins import pinned_if_possible
+from spark_dstl.checkpoint.pins import pin_if_possible
 from spark_dstl.checkpoint.reading import SegmentReader, read_entry
 from spark_dstl.checkpoint.sparkfiles import OURS, STOCKS
 from spark_dstl.checkpoint.storage import Storage
@@ -78,7 +79,7 @@ def export(checkpoint: CheckpointAccess, place: Place, stopped: bool = False) ->
         if batch in left_out or (batches and batch != batches[0] - 1):
             break
         batches.insert(0, batch)
-    with pinned_if_possible(checkpoint, batches[0]):
+    with pin_if_possible(checkpoint, batches[0]) or nullcontext():
         begun = survey.begun if found.lost_begun is None else []
         plan = list(_planned(checkpoint, place.shown, Needed(judged, batches, begun), batches, begun))
         _refuse_others(target, plan)

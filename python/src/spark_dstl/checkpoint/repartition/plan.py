@@ -12,7 +12,7 @@ from spark_dstl.checkpoint import rows, sparkfiles
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.convert.point import Offsets, read_offsets
-from spark_dstl.checkpoint.format import names
+from spark_dstl.checkpoint.convert.stores import stateful_operators
 from spark_dstl.checkpoint.format.names import Store
 from spark_dstl.checkpoint.reading import LoadedEntry, read_entry
 from spark_dstl.checkpoint.repartition.entries import Note, is_lock, note_in
@@ -108,30 +108,21 @@ def _entry(checkpoint: CheckpointAccess, batch: int) -> LoadedEntry:
 
 
 def _operators(checkpoint: CheckpointAccess, partitions: int) -> list[Operator]:
-    storage, path = checkpoint.storage, checkpoint.path
-    known = {one.id: one for one in sparkfiles.operators(storage, partitions)}
-    there = sparkfiles.numbered_directories(storage, "state")
-    if not there:
+    path = checkpoint.path
+    found = stateful_operators(checkpoint.storage, CannotRepartition, partitions)
+    if not found:
         raise CannotRepartition(f"{path} has no state: its query can be started with any number of partitions")
-    for operator in there:
-        if operator not in known:
-            raise CannotRepartition(
-                f"{storage.shown(f'state/{operator}/_metadata/metadata')} is missing, or cannot be read: Spark writes "
-                "it since 4.0. Let the query run one batch with Spark 4.2, and stop it"
-            )
-        of = known[operator]
+    for of in found:
         if not of.is_whole and of.name not in _BY_KEY:
             raise CannotRepartition(
-                f"operator {operator} of {path} is {of.name}, of which it is not known by which part of the key Spark "
+                f"operator {of.id} of {path} is {of.name}, of which it is not known by which part of the key Spark "
                 "distributes it"
             )
-        if not all(names.is_store_name(store) for store in of.stores):
-            raise CannotRepartition(f"the metadata of operator {operator} of {path} names a store that is no directory")
-    if all(known[operator].is_whole for operator in there):
+    if all(of.is_whole for of in found):
         raise CannotRepartition(
             f"all state of {path} is in one partition, whatever their number: an aggregation without keys, or a limit"
         )
-    return [known[operator] for operator in there]
+    return found
 
 
 def _metadata(

@@ -39,9 +39,9 @@ class StoreRepartition:
         self._number = number
         before = reader.batch(plan.batch)
         after = gateway.state_batch(plan.batch + 1, json_object(offsets.split(b"\n", 2)[1]) or {})
-        for operator, ids in plan_ids(plan).items():
+        for operator, ids in state_ids(plan.commit.metadata).items():
             # Spark's writer makes ids if the settings have the format that has them.
-            after.note(operator, ids)
+            after.note(operator, [of or [] for of in ids])
         self._java = reader.tool("StateRepartition", before, after, number)
         self._done = 0
         self._total = sum(self._steps(one) * len(one.stores) for one in plan.operators)
@@ -130,8 +130,3 @@ class StoreRepartition:
     def _steps(self, operator: Operator) -> int:
         new = operator.partitions(self._number)
         return new + -(-new // _FILES) * max(operator.stores.values())
-
-
-def plan_ids(plan: Plan) -> dict[int, list[list[str]]]:
-    """Return the checkpoint ids of the stores in the newest batch, if it has any."""
-    return {one: [of or [] for of in ids] for one, ids in state_ids(plan.commit.metadata).items()}
