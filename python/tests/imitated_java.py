@@ -65,7 +65,7 @@ class Reader:
         self._batch = batch
         index = entry.index
         return SimpleNamespace(
-            hasLog=lambda: index is not None,
+            hasChangelogs=lambda: index is not None and bool(index.segments),
             id=lambda: index and index.entry,
             previous=lambda: index and index.previous,
             run=lambda: self.later_runs.get(batch, index and index.writer.run),

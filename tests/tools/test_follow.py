@@ -136,6 +136,20 @@ def test_changes_in_data_files_below_a_configured_base_path_are_followed(spark: 
         assert followed.position.batch == 2
 
 
+def test_changes_in_plain_files_are_not_taken_for_none(spark: SparkSession, tmp_path: Path) -> None:
+    """The entries that a query writes with `enabled=false` have a log, and no changes in it."""
+    clicks = Clicks.create(spark, tmp_path / "query", 4)
+    clicks.resume(2)
+    clicks.resume(confs=dstl_settings(enabled="false"))
+    with spark_dstl.open(str(clicks.checkpoint)) as checkpoint:
+        with checkpoint.follow(1) as followed, pytest.raises(spark_dstl.UnreadableState, match="batch 2 .* plain files"):
+            list(followed.changes(waits=False))
+        with checkpoint.follow(2, copies=True) as followed:
+            assert list(followed.batches(waits=False)) == []
+            assert (followed.position.batch, followed.starts) == (3, 2)
+            assert rows_of(followed.table()) == rows_of(checkpoint.state(3).read_all())
+
+
 CASES = [
     pytest.param(OPERATORS[1], 1, id="join-with-a-store-for-each-kind", marks=IF_IN_FULL),
     *(

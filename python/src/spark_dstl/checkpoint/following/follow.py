@@ -253,7 +253,7 @@ class Followed:
             if entry is None:
                 continue
             looks = 0
-            if not entry.hasLog():
+            if not entry.hasChangelogs():
                 self._start_anew(self._not_in_log(following))
                 continue
             previous, before = entry.previous(), self._position
