@@ -22,12 +22,6 @@ private[sql] final class StateTools(root: String, settings: JavaMap[String, Stri
   private val chosen = new GivenSettings(settings.asScala.toMap)
   private val place: String = chosen.qualified(root)
 
-  /** The tables of the state as of a batch: a line each. */
-  def tables(batch: StateBatch): String = SQLConf.withExistingConf(chosen.reading(batch)) {
-    StoredTable.all(place, batch.number, chosen.hadoopWith(chosen.reading(batch)))
-      .map(_.line).mkString("\n")
-  }
-
   /** Sends the state as of a batch. */
   def state(batch: StateBatch, selection: StateSelection, port: Int, secret: String): SentRows =
     send(batch, selection, port, secret) {

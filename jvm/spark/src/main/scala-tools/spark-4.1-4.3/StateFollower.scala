@@ -111,14 +111,13 @@ private[sql] final class StateFollower(root: String, settings: JavaMap[String, S
 
 /**
  * The commit entry of a followed batch. Without changelogs of any store in it, also with a log, the changes are in plain files.
- * Absent values are null; an absent epoch is 0.
+ * Absent values are null.
  */
 private[sql] final class FollowedEntry(found: Option[LoadedEntry]) {
   def hasChangelogs: Boolean = changelogs.nonEmpty
   def id: String = found.flatMap(_.id).fold(null: String)(_.toString)
   def previous: String = found.flatMap(_.index.link).flatMap(_.previous).fold(null: String)(_.toString)
   def run: String = found.fold(null: String)(_.index.writer.run.toString)
-  def epoch: Long = found.fold(0L)(_.index.writer.epoch)
   def host: String = found.fold(null: String)(_.index.writer.host)
 
   private[tools] def changelogs: Vector[SegmentKey] =

@@ -77,7 +77,6 @@ class StateToolsSuite extends QuerySuite {
     }
     query.stop()
     val tools = new StateTools(at, Map(storage).asJava)
-    assert(tools.tables(batch(newest)).linesIterator.size == 4)
     for (read <- Seq(tools.state _, tools.changes _)) {
       CountingFileSystem.reset()
       assert(content(read(batch(newest), all, _, "secret")).nonEmpty)

@@ -95,8 +95,6 @@ final class ObjectMap(scheduler: SimScheduler, verdict: => Verdict) {
     found.result()
   }
 
-  def history: collection.Seq[StorageChange] = changes
-
   /** The history of a path as text. */
   def story(path: String): String = changes.iterator
     .filter(_.path == path)

@@ -175,7 +175,7 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   private def take(executor: String, seal: ToDriver.Seal, segments: Vector[SealedSegment]): Unit = {
     val attempt = batches.getOrElseUpdate(seal.batch, new Batch).attempts.getOrElseUpdate(seal.attempt, new Attempt)
     segments.foreach { of =>
-      val segment = new HeldSegment(of.key, seal.attempt, executor, of.parts)
+      val segment = new HeldSegment(of.key, executor, of.parts)
       attempt.segments.put(segment.key, segment)
       if (segment.tickets.nonEmpty) {
         val ofExecutor = tickets.getOrElseUpdate(executor, mutable.HashMap.empty)

@@ -4,13 +4,9 @@ package sparkdstl.log.coordinator.attempts
 import sparkdstl.log.format.{SegmentKey, SegmentPart}
 import sparkdstl.log.transport.SealedPart
 
-/**
- * A segment sealed by a task attempt, and its state. `executor` holds its bytes until they are durable; `attempt` is negative
- * for a thread without a task. Guarded by the ledger.
- */
+/** A sealed segment, and its state. `executor` holds its bytes until they are durable. Guarded by the ledger. */
 private[coordinator] final class HeldSegment(
     val key: SegmentKey,
-    val attempt: Long,
     val executor: String,
     sealedParts: Vector[SealedPart]
 ) {
