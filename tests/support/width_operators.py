@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pandas as pd
@@ -23,12 +23,16 @@ def aggregation(events: DataFrame) -> DataFrame:
     return events.groupBy("key").agg(sf.count("*"), sf.sum("value"), sf.collect_set(sf.expr("value % 7")))
 
 
-def join(events: DataFrame) -> DataFrame:
-    """A left outer join, which returns rows without a partner after the watermark passes them."""
-    left = late(events.where("value % 2 = 0")).select("at", "key", "value")
-    right = late(events.where("value % 2 = 1")).selectExpr("at AS since", "key AS other", "value AS factor")
-    near = sf.expr("key = other AND at BETWEEN since AND since + INTERVAL 5 MINUTES")
-    return left.join(right, near, "leftOuter")
+def joined(kind: str) -> Callable[[DataFrame], DataFrame]:
+    """A join of even and odd values; an outer one returns rows without a partner after the watermark passes them."""
+
+    def query(events: DataFrame) -> DataFrame:
+        left = late(events.where("value % 2 = 0")).select("at", "key", "value")
+        right = late(events.where("value % 2 = 1")).selectExpr("at AS since", "key AS other", "value AS factor")
+        near = "key = other AND at BETWEEN since AND since + INTERVAL 5 MINUTES"
+        return left.join(right, sf.expr(near), kind)
+
+    return query
 
 
 def totals(key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
@@ -57,6 +61,6 @@ def apply_in_pandas(events: DataFrame) -> DataFrame:
 SIDES = ({"joinSide": "left"}, {"joinSide": "right"})
 OPERATORS = [
     Operator("aggregation", aggregation, "update"),
-    Operator("stream-stream-join", join, stores=SIDES),
+    Operator("stream-stream-join", joined("leftOuter"), stores=SIDES),
     Operator("apply-in-pandas-with-state", apply_in_pandas, "update"),
 ]

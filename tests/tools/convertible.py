@@ -10,7 +10,7 @@ from pyspark.sql import functions as sf
 
 from settings import OURS, STATE_STORE
 from shared_session import Operator
-from width_operators import SIDES, aggregation, apply_in_pandas, join, late
+from width_operators import SIDES, aggregation, apply_in_pandas, joined, late
 
 STREAMING = "spark.sql.streaming"
 GROUP_FORMAT = f"{STREAMING}.flatMapGroupsWithState.stateFormatVersion"
@@ -40,18 +40,6 @@ def duplicates_by_time(events: DataFrame) -> DataFrame:
 
 def duplicates_within_watermark(events: DataFrame) -> DataFrame:
     return late(events, "10 minutes").select("key", "at").dropDuplicatesWithinWatermark(["key"])
-
-
-def joined(kind: str) -> Callable[[DataFrame], DataFrame]:
-    """A join of even and odd values with near times."""
-
-    def query(events: DataFrame) -> DataFrame:
-        left = late(events.where("value % 2 = 0")).select("at", "key", "value")
-        right = late(events.where("value % 2 = 1")).selectExpr("at AS since", "key AS other", "value AS factor")
-        near = "key = other AND at BETWEEN since AND since + INTERVAL 5 MINUTES"
-        return left.join(right, sf.expr(near), kind)
-
-    return query
 
 
 def in_scala(name: str) -> Callable[[DataFrame], DataFrame]:
@@ -95,7 +83,7 @@ CONVERTIBLE = [
     Operator("duplicates-within-watermark", duplicates_within_watermark),
     Operator("join-inner", joined("inner"), stores=SIDES),
     Operator("join-inner-format-1", joined("inner"), stores=SIDES, confs={JOIN_FORMAT: "1"}),
-    Operator("join-left-outer", join, stores=SIDES),
+    Operator("join-left-outer", joined("leftOuter"), stores=SIDES),
     Operator("join-right-outer", joined("rightOuter"), stores=SIDES),
     Operator("join-full-outer", joined("fullOuter"), stores=SIDES),
     Operator("join-left-semi", joined("leftSemi"), stores=SIDES),
