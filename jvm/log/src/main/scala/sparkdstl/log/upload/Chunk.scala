@@ -17,7 +17,7 @@ final case class Chunk(key: SegmentKey, bytes: Array[Byte]) {
 
 trait PendingChunk {
 
-  /** The chunk's place, once it is durable. Fails with [[UploadFailed]], [[ChunkDiscarded]] or [[UploaderClosed]]. */
+  /** The chunk's place, once it is durable. Fails with [[UploadFailed]] or [[ChunkDiscarded]]. */
   def location: Future[SegmentPart]
 
   /** Discards the chunk: it is not uploaded, or its file is deleted unless other chunks are wanted. Idempotent. */
@@ -34,6 +34,3 @@ final class UploadFailed(file: String, labels: Seq[String], cause: Throwable)
 
 /** The chunk was discarded before it was durable. */
 final class ChunkDiscarded(label: String) extends IOException(s"$label was discarded")
-
-/** The uploader was closed before the chunk's upload began. */
-final class UploaderClosed(label: String) extends IOException(s"$label was not uploaded: the uploader is closed")

@@ -26,14 +26,12 @@ private[upload] final class ChunkGroup(release: Long => Unit, delete: (String, B
   private var bytes = 0L
   private var isUnanswered = false
 
-  /** Adds a chunk whose memory was acquired; None if the group is sealed. */
-  def add(chunk: Chunk): Option[PendingChunk] = synchronized {
-    Option.when(state == Collecting) {
-      val member = new Member(chunk)
-      members += member
-      bytes += chunk.size
-      member
-    }
+  /** Adds a chunk whose memory was acquired. Not called after [[seal]]. */
+  def add(chunk: Chunk): PendingChunk = synchronized {
+    val member = new Member(chunk)
+    members += member
+    bytes += chunk.size
+    member
   }
 
   def size: Long = synchronized(bytes)

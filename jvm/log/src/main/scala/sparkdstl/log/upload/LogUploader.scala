@@ -3,9 +3,7 @@ package sparkdstl.log.upload
 
 import java.util.concurrent.atomic.{AtomicInteger, AtomicLong}
 
-import scala.collection.mutable
-import scala.concurrent.{Future, Promise}
-import scala.util.{Failure, Success, Try}
+import scala.concurrent.Future
 import scala.util.control.NonFatal
 
 import org.apache.hadoop.fs.Path
@@ -24,7 +22,7 @@ import sparkdstl.log.storage.StorageOperation.Put
  * Files: attempts may write a file several times under the same name. It is deleted when none of its chunks is wanted, and when
  * its failed upload may have taken effect.
  *
- * @param budget may be shared with others; closed by its owner
+ * @param budget may be shared with others
  * @param discarder deletes unwanted files
  */
 final class LogUploader(
@@ -40,34 +38,21 @@ final class LogUploader(
 
   private val begun = new AtomicInteger
   private val held = new AtomicLong
-  private val ended = Promise[Unit]()
 
   // All guarded by this.
   private var open = newGroup()
   private var delay = Option.empty[Cancellable] // of the open group's oldest chunk
   private var shortage = Option.empty[Cancellable] // while the open group has chunks
-  private val blocked = mutable.LinkedHashSet.empty[MemoryBudget#Acquisition]
-  private var uploadsUnderWay = 0
-  private var closed = false
 
-  /** Adds a chunk when there is memory for it; then the caller may discard it. Fails with [[UploaderClosed]]. */
+  /** Adds a chunk when there is memory for it; then the caller may discard it. */
   def put(chunk: Chunk): Future[PendingChunk] = {
     val begunNanos = runtime.timer.nowNanos
-    val acquisition = budget.acquire(chunk.size.toLong)
-    acquisition.granted.value match {
-      case Some(granted) => Future.fromTry(taken(chunk, granted))
-      case None =>
-        val refused = synchronized {
-          if (!closed) blocked += acquisition
-          closed
-        }
-        if (refused) acquisition.cancel(): Unit
-        acquisition.granted.transform { granted =>
-          synchronized(blocked -= acquisition)
-          metrics.blockedNanos(runtime.timer.nowNanos - begunNanos)
-          taken(chunk, granted)
-        }(runtime.executor)
-    }
+    val granted = budget.acquire(chunk.size.toLong)
+    if (granted.isCompleted) Future.successful(taken(chunk))
+    else granted.map { _ =>
+      metrics.blockedNanos(runtime.timer.nowNanos - begunNanos)
+      taken(chunk)
+    }(runtime.executor)
   }
 
   def flush(): Unit = flushIf(_ => true)
@@ -75,33 +60,14 @@ final class LogUploader(
   /** Bytes of this uploader that wait or are being uploaded. */
   def bytesInFlight: Long = held.get
 
-  /** Refuses further chunks, and fails waiting ones. Completes when uploads have ended. */
-  def close(): Future[Unit] = {
-    val (last, refused) = synchronized {
-      val last = Option.when(!closed)(takeOpenGroup())
-      closed = true
-      (last, blocked.toVector)
+  private def taken(chunk: Chunk): PendingChunk = {
+    held.addAndGet(chunk.size.toLong)
+    val pending = synchronized {
+      if (shortage.isEmpty) shortage = Some(budget.onShortage(() => flush()))
+      open.add(chunk)
     }
-    refused.foreach(_.cancel())
-    last.foreach { group =>
-      group.seal()
-      group.failed(label => new UploaderClosed(label))
-      over()
-    }
-    ended.future
-  }
-
-  private def taken(chunk: Chunk, granted: Try[Unit]): Try[PendingChunk] = granted match {
-    case Success(_) =>
-      held.addAndGet(chunk.size.toLong)
-      val pending = synchronized {
-        if (!closed && shortage.isEmpty) shortage = Some(budget.onShortage(() => flush()))
-        if (closed) None else open.add(chunk)
-      }
-      if (pending.isEmpty) release(chunk.size.toLong)
-      pending.foreach(_ => uploadIfDue())
-      pending.toRight(new UploaderClosed(chunk.label)).toTry
-    case Failure(_) => Failure(new UploaderClosed(chunk.label))
+    uploadIfDue()
+    pending
   }
 
   private def uploadIfDue(): Unit = {
@@ -112,7 +78,7 @@ final class LogUploader(
 
   /** Schedules the upload of the open group; false if the timer is closed. */
   private def armDelay(): Boolean = synchronized {
-    if (delay.isEmpty && !closed) {
+    if (delay.isEmpty) {
       val group = open
       delay =
         try Some(runtime.timer.schedule(options.persistDelayMs)(() => flushIf(_ eq group)))
@@ -122,7 +88,7 @@ final class LogUploader(
   }
 
   private def flushIf(isDue: ChunkGroup => Boolean): Unit =
-    synchronized(Option.when(!closed && isDue(open))(takeOpenGroup())).foreach(upload)
+    synchronized(Option.when(isDue(open))(takeOpenGroup())).foreach(upload)
 
   /** Lock held. */
   private def takeOpenGroup(): ChunkGroup = {
@@ -131,7 +97,6 @@ final class LogUploader(
     delay = None
     shortage = None
     open = newGroup()
-    uploadsUnderWay += 1
     group
   }
 
@@ -149,8 +114,7 @@ final class LogUploader(
 
   private def upload(group: ChunkGroup): Unit = {
     val chunks = group.seal()
-    if (chunks.isEmpty) over()
-    else {
+    if (chunks.nonEmpty) {
       val file = files.name(begun.incrementAndGet())
       def fail(error: Throwable): Unit = {
         metrics.failed()
@@ -161,7 +125,6 @@ final class LogUploader(
       catch {
         case error: Throwable =>
           fail(error)
-          over()
           if (!NonFatal(error)) throw error
       }
     }
@@ -181,15 +144,6 @@ final class LogUploader(
           fail(error)
           discarder.discardLater(path)
       }
-      over()
     }(runtime.executor)
-  }
-
-  private def over(): Unit = {
-    val last = synchronized {
-      uploadsUnderWay -= 1
-      closed && uploadsUnderWay == 0
-    }
-    if (last) ended.trySuccess(()): Unit
   }
 }

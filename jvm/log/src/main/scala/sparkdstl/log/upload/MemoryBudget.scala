@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package sparkdstl.log.upload
 
-import java.util.concurrent.CancellationException
-
 import scala.collection.mutable
 import scala.concurrent.{Future, Promise}
 
@@ -14,29 +12,23 @@ import sparkdstl.log.runtime.Cancellable
  * A request larger than the budget is granted when no other memory is in use. One budget may serve all queries of a process;
  * users that can release memory listen for shortage.
  */
-final class MemoryBudget(initialBytes: Long) extends AutoCloseable {
+final class MemoryBudget(initialBytes: Long) {
+  import MemoryBudget._
   require(initialBytes > 0, s"a budget must be positive, not $initialBytes")
 
   // All guarded by this.
   private var maxBytes = initialBytes
   private var used = 0L
-  private val waiting = mutable.LinkedHashSet.empty[Acquisition]
+  private val waiting = mutable.Queue.empty[Request]
   private val listeners = mutable.LinkedHashSet.empty[() => Unit]
-  private var closed = false
 
-  /** Requests `bytes`. After they are granted, the caller returns them with [[release]]. */
-  def acquire(bytes: Long): Acquisition = {
-    val acquisition = new Acquisition(bytes)
-    val refused = synchronized {
-      if (!closed) waiting += acquisition
-      closed
-    }
-    if (refused) refuse(acquisition)
-    else {
-      grantWhatIsFree()
-      if (!acquisition.granted.isCompleted) synchronized(listeners.toVector).foreach(_.apply())
-    }
-    acquisition
+  /** Completes when `bytes` are granted, which the caller returns with [[release]]. */
+  def acquire(bytes: Long): Future[Unit] = {
+    val request = new Request(bytes)
+    synchronized(waiting.enqueue(request)): Unit
+    grantWhatIsFree()
+    if (!request.granted.isCompleted) synchronized(listeners.toVector).foreach(_.apply())
+    request.granted.future
   }
 
   def release(bytes: Long): Unit = {
@@ -61,47 +53,22 @@ final class MemoryBudget(initialBytes: Long) extends AutoCloseable {
   def waiters: Int = synchronized(waiting.size)
   def listening: Int = synchronized(listeners.size)
 
-  /** Fails waiting and later requests with an `IllegalStateException`. */
-  override def close(): Unit = {
-    val refused = synchronized {
-      closed = true
-      val refused = waiting.toVector
-      waiting.clear()
-      refused
-    }
-    refused.foreach(refuse)
-  }
-
-  private def refuse(acquisition: Acquisition): Unit =
-    acquisition.promise.tryFailure(new IllegalStateException("the uploader is closed")): Unit
-
   private def grantWhatIsFree(): Unit = {
     val granted = synchronized {
-      val granted = mutable.ArrayBuffer.empty[Acquisition]
+      val granted = mutable.ArrayBuffer.empty[Request]
       while (waiting.headOption.exists(first => used == 0 || used + first.bytes <= maxBytes)) {
-        val first = waiting.head
-        waiting -= first
+        val first = waiting.dequeue()
         used += first.bytes
         granted += first
       }
       granted
     }
-    granted.foreach(_.promise.trySuccess(()))
+    granted.foreach(_.granted.success(()))
   }
+}
 
-  /** A request for bytes. */
-  final class Acquisition private[MemoryBudget] (private[MemoryBudget] val bytes: Long) {
-    private[MemoryBudget] val promise = Promise[Unit]()
-    def granted: Future[Unit] = promise.future
-
-    /** Cancels the request unless it was granted, and returns whether it did; then [[granted]] fails. */
-    def cancel(): Boolean = {
-      val waited = MemoryBudget.this.synchronized(waiting.remove(this))
-      if (waited) {
-        promise.tryFailure(new CancellationException("the memory is no longer wanted"))
-        grantWhatIsFree()
-      }
-      waited
-    }
+private object MemoryBudget {
+  private final class Request(val bytes: Long) {
+    val granted: Promise[Unit] = Promise()
   }
 }

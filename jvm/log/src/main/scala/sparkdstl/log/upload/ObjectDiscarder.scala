@@ -20,7 +20,7 @@ final class ObjectDiscarder(
     runtime: ProtocolRuntime,
     timeoutMillis: Long,
     metrics: UploadMetrics
-) extends AutoCloseable {
+) {
   private val log = LoggerFactory.getLogger(classOf[ObjectDiscarder])
 
   private final val PageSize = 1000
@@ -35,13 +35,12 @@ final class ObjectDiscarder(
   private val failed = mutable.LinkedHashSet.empty[Path]
   private var underWay = Seq.empty[Path]
   private var failuresInARow = 0
-  private var closed = false
 
   def discard(path: Path): Unit = discard(Seq(path))
 
   /** Deletes `paths` in the background; they need not exist. */
   def discard(paths: Seq[Path]): Unit = {
-    synchronized(if (!closed) waiting ++= paths)
+    synchronized(waiting ++= paths): Unit
     deleteWhatWaits()
   }
 
@@ -49,12 +48,6 @@ final class ObjectDiscarder(
   def discardLater(path: Path): Unit = after(UnknownMillis)(() => discard(path))
 
   def pending: Int = synchronized(waiting.size + failed.size + underWay.size)
-
-  override def close(): Unit = synchronized {
-    closed = true
-    waiting.clear()
-    failed.clear()
-  }
 
   private def deleteWhatWaits(): Unit = {
     val paths = synchronized {
@@ -80,7 +73,7 @@ final class ObjectDiscarder(
     metrics.discardFailures(paths.size.toLong)
     val (failures, givenUp) = synchronized {
       failuresInARow += 1
-      val kept = if (closed) Nil else paths.take(math.max(0, MaxFailed - failed.size))
+      val kept = paths.take(math.max(0, MaxFailed - failed.size))
       failed ++= kept
       (failuresInARow, paths.size - kept.size)
     }
@@ -100,7 +93,7 @@ final class ObjectDiscarder(
   }
 
   private def after(delayMillis: Long)(action: () => Unit): Unit = runtime.after(delayMillis).onComplete {
-    case Success(_) => if (!synchronized(closed)) action()
+    case Success(_) => action()
     case Failure(error) => log.warn("Unneeded objects stay on storage", error)
   }
 }

@@ -50,7 +50,6 @@ final class RunWorker(
   private val loads = mutable.HashMap.empty[String, Int]
   private var releasing = false
   private var reportedBypass = false
-  private var closed = false
 
   @volatile private var barrier: Option[BarrierReport] = None
   // Guarded by this. The lengths of the newest entries that the driver has reported since its first answer, by batch.
@@ -166,34 +165,18 @@ final class RunWorker(
 
   def flush(): Unit = synchronized(uploads).foreach(_.flush())
 
-  def close(): Future[Unit] = {
-    val (last, lastSnapshots) = synchronized {
-      closed = true
-      (uploads, snapshots)
-    }
-    for {
-      _ <- last.fold(Future.unit)(_.close())
-      _ <- lastSnapshots.fold(Future.unit)(_.close())
-    } yield ()
-  }
-
   private def uploadsOf(epoch: Long): SegmentUploads = synchronized {
-    refuseIfClosed()
     val of = uploads.getOrElse(new SegmentUploads(makeUploader(epoch), ask, options.commitTimeoutMs, runtime))
     uploads = Some(of)
     of
   }
 
   private def snapshotUploadsOf(epoch: Long): SnapshotUploads = synchronized {
-    refuseIfClosed()
     def isLogBusy = synchronized(uploads).exists(_.bytesInFlight > 0)
     val of = snapshots.getOrElse(new SnapshotUploads(makeSnapshotUploader(epoch), () => isLogBusy, runtime))
     snapshots = Some(of)
     of
   }
-
-  private def refuseIfClosed(): Unit =
-    if (closed) throw new IllegalStateException(s"the log of run ${id.run} is closed")
 
   private def noteReleased(lowest: Seq[(String, Long)]): Unit = synchronized {
     lowest.foreach { case (store, version) =>
@@ -203,7 +186,7 @@ final class RunWorker(
 
   private def scheduleRelease(): Unit = {
     val isFirst = synchronized {
-      val isFirst = !releasing && released.nonEmpty && !closed
+      val isFirst = !releasing && released.nonEmpty
       if (isFirst) releasing = true
       isFirst
     }

@@ -47,8 +47,6 @@ private[worker] final class SegmentUploads(
   /** Whether an upload is under way or not yet reported to the driver. */
   def isBusy: Boolean = bytesInFlight > 0 || reports.get > 0
 
-  def close(): Future[Unit] = uploader.close()
-
   final class Upload(ticket: Long, length: Long, pending: PendingChunk) {
     @volatile private var isAwaited = false
     @volatile private var isPlaced = false

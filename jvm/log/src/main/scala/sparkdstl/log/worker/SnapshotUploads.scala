@@ -23,21 +23,13 @@ final class SnapshotUploads private[worker] (
   private final val QuietCheckMillis = 50L
   private implicit val executor: ExecutionContext = runtime.executor
 
-  @volatile private var closed = false
-
   /** Uploads a chunk of a snapshot's zip or file. Completes when there is memory for it and no segment is being uploaded. */
   def put(key: SegmentKey, bytes: Array[Byte]): Future[PendingChunk] =
     whenLogIsQuiet(GivesWayMillis).flatMap(_ => uploader.put(Chunk(key, bytes)))
 
   def bytesInFlight: Long = uploader.bytesInFlight
 
-  /** Refuses further chunks. Completes when uploads have ended. */
-  def close(): Future[Unit] = {
-    closed = true
-    uploader.close()
-  }
-
   private def whenLogIsQuiet(leftMillis: Long): Future[Unit] =
-    if (closed || leftMillis <= 0 || !isLogBusy()) Future.unit
+    if (leftMillis <= 0 || !isLogBusy()) Future.unit
     else runtime.after(QuietCheckMillis).flatMap(_ => whenLogIsQuiet(leftMillis - QuietCheckMillis))
 }

@@ -39,8 +39,6 @@ class LogUploaderSuite extends AnyFunSuite {
     assert(budget.listening == 0)
     put("c", 10): Unit
     assert(budget.listening == 1)
-    uploader.close(): Unit
-    assert(budget.listening == 0)
   })
 
   test("a group is uploaded when it reaches the threshold")(new UploaderFixture(persistSizeThreshold = 1000) {
@@ -132,7 +130,6 @@ class LogUploaderSuite extends AnyFunSuite {
     uploader.flush()
     assert(failure(chunk.location).getCause.getMessage.contains("is not a store name"))
     assert(budget.inUse == 0)
-    result(uploader.close())
   })
 
   // Uploads.
@@ -236,31 +233,5 @@ class LogUploaderSuite extends AnyFunSuite {
     chunk.discard()
     timer.advance(120000)
     assert(objects.isEmpty && store.count("put") == 2 && store.count("delete") == 1)
-  })
-
-  // The end.
-
-  test("closing fails waiting puts, refuses new ones and waits for the last upload")(new Hanging(1, 100) {
-    val uploading = put("uploading", 60)
-    uploader.flush()
-    val flushed = put("flushed", 10)
-    val blocked = tryPut("blocked", 60)
-    val behind = tryPut("behind", 10)
-    val closed = uploader.close()
-    Seq(blocked, behind, tryPut("late")).foreach(put => assert(failure(put).isInstanceOf[UploaderClosed]))
-    result(flushed.location)
-    assert(!closed.isCompleted && budget.waiters == 0)
-    hangs.head.release()
-    result(uploading.location)
-    result(closed)
-    assert(uploader.close().isCompleted && budget.inUse == 0 && timer.pending == 0)
-  })
-
-  test("closing fails chunks whose upload has not begun")(new UploaderFixture {
-    val chunk = put("a")
-    result(uploader.close())
-    uploader.flush()
-    assert(failure(chunk.location).isInstanceOf[UploaderClosed])
-    assert(budget.inUse == 0 && store.asked.isEmpty && timer.pending == 0)
   })
 }

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package sparkdstl.log.upload
 
-import java.util.concurrent.CancellationException
+import scala.concurrent.Future
 
 import org.scalatest.funsuite.AnyFunSuite
 
 class MemoryBudgetSuite extends AnyFunSuite {
 
-  private def isGranted(acquisition: MemoryBudget#Acquisition): Boolean =
-    acquisition.granted.value.exists(_.isSuccess)
-
-  private def failure(acquisition: MemoryBudget#Acquisition): Throwable = acquisition.granted.value.get.failed.get
+  private def isGranted(acquisition: Future[Unit]): Boolean = acquisition.value.exists(_.isSuccess)
 
   test("bytes are granted while memory is free") {
     val budget = new MemoryBudget(10)
@@ -42,25 +39,6 @@ class MemoryBudgetSuite extends AnyFunSuite {
     budget.release(5)
     assert(isGranted(large) && !isGranted(small))
     assert(budget.inUse == 10 && budget.waiters == 1)
-  }
-
-  test("a cancelled request takes no bytes, and a granted one cannot be cancelled") {
-    val budget = new MemoryBudget(10)
-    val first = budget.acquire(5)
-    val large = budget.acquire(10)
-    val small = budget.acquire(2)
-    assert(large.cancel() && !large.cancel() && !first.cancel())
-    assert(failure(large).isInstanceOf[CancellationException])
-    assert(isGranted(small) && budget.inUse == 7)
-  }
-
-  test("closing fails waiting requests and new ones") {
-    val budget = new MemoryBudget(10)
-    budget.acquire(5)
-    val waiter = budget.acquire(10)
-    budget.close()
-    Seq(waiter, budget.acquire(1)).foreach(refused => assert(failure(refused).isInstanceOf[IllegalStateException]))
-    assert(budget.inUse == 5)
   }
 
   test("a budget that grows grants waiting requests, and never shrinks") {

@@ -42,14 +42,4 @@ class ObjectDiscarderSuite extends AnyFunSuite {
     discarder.discard((1 to 12000).map(n => new Path(base, n.toString)))
     assert(metrics.discardsGivenUp.value == 2000 && discarder.pending == 10000)
   })
-
-  test("a closed discarder begins no deletion")(new WithObjects("a") {
-    store.always("delete", Fail(new AccessControlException("denied")))
-    discarder.discard(paths)
-    discarder.discardLater(paths.head)
-    discarder.close()
-    discarder.discard(paths)
-    timer.advance(1000000)
-    assert(store.count("delete") == 1 && timer.pending == 0 && discarder.pending == 0)
-  })
 }

@@ -104,7 +104,8 @@ class TaskWriterSuite extends AnyFunSuite {
   test("an attempt that fails after an unanswered ask is withdrawn")(new Sealed(5, 20) {
     stayAway()
     timer.advance(500)
-    result(worker.close())
+    store.script("put", Fail())
+    worker.flush()
     answer(FromDriver.OverBudget)
     assert(seal.value.exists(_.isFailure))
     assert(withdrawals == 1)

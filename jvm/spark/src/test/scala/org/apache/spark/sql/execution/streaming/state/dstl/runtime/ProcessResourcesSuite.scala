@@ -34,8 +34,8 @@ class ProcessResourcesSuite extends AnyFunSuite {
   test("limits of a process are the largest of its queries, also below the defaults") {
     withResources { resources =>
       val budget = resources.uploadBudget(options("upload.maxInFlight", "1m"))
-      budget.acquire(1024 * 1024): Unit
-      val second = budget.acquire(1).granted
+      budget.acquire(1024 * 1024)
+      val second = budget.acquire(1)
       assert(!second.isCompleted)
       resources.uploadBudget(options("upload.maxInFlight", "2m")): Unit
       assert(second.isCompleted)
