@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.files
 
+import scala.jdk.CollectionConverters._
+
 import org.apache.spark.sql.execution.streaming.state.dstl.QuerySuite
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.ClosableFileSystem
 
@@ -25,5 +27,12 @@ class UnsharedClientsSuite extends QuerySuite {
     val few = clients(2)
     val many = clients(6)
     assert(many - few <= 4, s"$few of 2 stores, $many of 6")
+  }
+
+  test("a restart adds no client but those of Spark's file managers") {
+    clients(2): Unit
+    ClosableFileSystem.makers.clear()
+    assert(clients(2) > 0)
+    assert(!ClosableFileSystem.makers.asScala.exists(_.contains("dstl")), ClosableFileSystem.makers)
   }
 }

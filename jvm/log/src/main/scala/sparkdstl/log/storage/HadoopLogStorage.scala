@@ -148,9 +148,9 @@ object HadoopLogStorage {
     new HadoopLogStorage(fileSystem, publisher, new Path(qualified, "/"), publishesOnClose(fileSystem, qualified))
   }
 
-  /** A description for logs of how objects become visible on the file system of `base`. */
-  def mannerOf(configuration: Configuration, base: Path, mode: PublishMode): String = {
-    val fileSystem = withoutChecksums(base.getFileSystem(configuration))
+  /** A description for logs of how objects become visible on the file system of `base`, whose `client` the caller owns. */
+  def mannerOf(client: FileSystem, base: Path, mode: PublishMode): String = {
+    val fileSystem = withoutChecksums(client)
     val manner =
       if (publishesDirectly(fileSystem, fileSystem.makeQualified(base), mode))
         "written under its name, where it appears when it is complete"

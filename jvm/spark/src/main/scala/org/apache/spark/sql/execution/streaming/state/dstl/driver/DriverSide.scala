@@ -244,7 +244,7 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     QueryShims.noteRun(run)
     synchronized(driven.put(root.toString, made)): Unit
     runs.begin(coordinator): Unit
-    val manner = HadoopLogStorage.mannerOf(checkpoint.configuration, root, options.publish)
+    val manner = HadoopLogStorage.mannerOf(resources.fileSystem(root, checkpoint.configuration), root, options.publish)
     val fencing = if (coordinator.createsExclusively) "created only if it is not there: of two drivers one is refused"
     else "not created exclusively: two drivers would not be kept apart"
     logInfo(s"Run $run of $root begins as epoch ${coordinator.epoch}; the last committed batch is " +

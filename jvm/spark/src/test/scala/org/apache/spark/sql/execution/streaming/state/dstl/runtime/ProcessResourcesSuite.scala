@@ -3,7 +3,7 @@ package org.apache.spark.sql.execution.streaming.state.dstl.runtime
 
 import java.io.{File, IOException}
 import java.security.PrivilegedAction
-import java.util.concurrent.ThreadPoolExecutor
+import java.util.concurrent.{ConcurrentLinkedQueue, ThreadPoolExecutor}
 import java.util.concurrent.atomic.AtomicInteger
 
 import scala.concurrent.Await
@@ -124,6 +124,7 @@ class ProcessResourcesSuite extends AnyFunSuite {
 final class ClosableFileSystem extends DirectWriteFileSystem(ClosableFileSystem.Scheme) {
   @volatile private var isClosed = false
   ClosableFileSystem.made.incrementAndGet()
+  ClosableFileSystem.makers.add(ClosableFileSystem.caller): Unit
   ClosableFileSystem.open.incrementAndGet()
 
   override protected def before(operation: Operation, path: Path): Unit =
@@ -140,8 +141,16 @@ final class ClosableFileSystem extends DirectWriteFileSystem(ClosableFileSystem.
 object ClosableFileSystem extends FileSystemScheme("closable", classOf[ClosableFileSystem]) {
   val Failing = "failing"
   val made = new AtomicInteger
+
+  /** The classes that have asked Hadoop for a client. */
+  val makers = new ConcurrentLinkedQueue[String]
   val open = new AtomicInteger
   val at = new Path("closable:///nowhere")
+
+  private val unasked = """(java|jdk|org\.apache\.hadoop|sparkdstl\.testing)\..*|.*ClosableFileSystem.*"""
+
+  private def caller: String =
+    Thread.currentThread().getStackTrace.map(_.getClassName).find(!_.matches(unasked)).getOrElse("none")
 
   def configuration(settings: (String, String)*): Configuration = {
     val made = configure(new Configuration(false))
