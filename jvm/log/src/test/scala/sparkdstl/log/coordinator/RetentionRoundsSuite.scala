@@ -105,6 +105,20 @@ class RetentionRoundsSuite extends AnyFunSuite {
     assert(batches == Seq(3, 4) && files == Seq(3, 4))
   })
 
+  test("rounds that fail in a row, as without the permission to delete, become rare")(new Fixture(5) {
+    request(0L to 3L)
+    store.always("delete", Fail(new IOException("no")))
+    // Each change requests a round, as each commit does.
+    (1L to 1800L).foreach { change =>
+      release(change)
+      pause()
+    }
+    assert(metrics.deletionFailed.value == 14)
+    store.always("delete", Work)
+    timer.advance(600000)
+    assert(batches == Seq(4))
+  })
+
   test("retention skips an unreadable entry of another run and deletes a damaged one")(new Fixture(6) {
     result(run.close())
     damage(1)

@@ -22,7 +22,7 @@ import sparkdstl.log.request.QueryStorage
  * A round first lists the claims of other runs, so that entries which fence a paused run stay, and the pins of readers. It deletes
  * only what Spark has purged before: a pin holds if Spark had not purged its batch when it was created. A round that completes all
  * work is followed by a pause, so that a query with quick batches does not list for each of them. A later round retries failed
- * deletions; `failures` counts rounds that failed. Pins last `pinMaxMillis` at most.
+ * deletions, after pauses that double; `failures` counts rounds that failed. Pins last `pinMaxMillis` at most.
  */
 private[coordinator] final class RetentionRounds(
     storage: QueryStorage,
@@ -74,9 +74,11 @@ private[coordinator] final class RetentionRounds(
       catch { case NonFatal(error) => Future.failed(error) }
     outcome.onComplete { result =>
       state.update { of =>
+        val failed = if (result.isFailure) of.failedRounds + 1 else 0
         val pauses = !result.toOption.exists(of => of == Progress || of == NoWork)
-        val pause = TimeUnit.MILLISECONDS.toNanos(if (pauses) PauseMillis else 0)
-        of.copy(round = RoundState.Idle(runtime.timer.nowNanos + pause))
+        val pauseMillis = math.min(PauseMillis << math.min(math.max(failed - 1, 0), 10), LongestPauseMillis)
+        val pause = TimeUnit.MILLISECONDS.toNanos(if (pauses) pauseMillis else 0)
+        of.copy(round = RoundState.Idle(runtime.timer.nowNanos + pause), failedRounds = failed)
       }: Unit
       result match {
         case Success(ending) => if (ending == Progress) request()
@@ -165,4 +167,7 @@ private object RetentionRounds {
   private case object Done extends RoundEnd
 
   private val PauseMillis = 2000L
+
+  /** After rounds that fail in a row, for example because the query may not delete. */
+  private val LongestPauseMillis = 600000L
 }

@@ -18,6 +18,7 @@ import sparkdstl.log.transport.BarrierReport
  * @param pins the pins of the last listing
  * @param claimEnd completes when the claim of the ended run is marked, or stays without a mark
  * @param bypassed whether changes of the query bypass the log
+ * @param failedRounds rounds of retention that have failed in a row
  */
 private[coordinator] final case class RunState(
     view: LogView,
@@ -33,6 +34,7 @@ private[coordinator] final case class RunState(
     sealsAll: Boolean = false,
     bypassed: Boolean = false,
     round: RoundState = RoundState.Idle(0L),
+    failedRounds: Int = 0,
     sweep: SweepState = SweepState.Due(0, 0L)
 ) {
 
