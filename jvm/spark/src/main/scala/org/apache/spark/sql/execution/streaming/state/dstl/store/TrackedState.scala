@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.store
 
+import sparkdstl.log.error.Causes
 import sparkdstl.log.read.StoreLoad
-import sparkdstl.log.worker.{LocalStore, StateAttempts}
+import sparkdstl.log.worker.{LocalStore, RunWorker, StateAttempts}
 
 import org.apache.spark.TaskContext
 import org.apache.spark.internal.Logging
@@ -19,6 +20,9 @@ private[store] trait TrackedState extends LocalStore { this: Logging =>
 
   // Guarded by Spark's lock of the store: the load under way.
   private var loading = Option.empty[StoreLoad]
+
+  // Set by the constructor: the worker that knows the store.
+  private var registered = Option.empty[RunWorker]
 
   protected def resources: ProcessResources
 
@@ -72,10 +76,18 @@ private[store] trait TrackedState extends LocalStore { this: Logging =>
     attempt
   }
 
-  /** Registers for the driver's messages, which drop attempts that were not committed. */
-  protected final def register(): Unit =
-    for (of <- store; worker <- of.worker) worker.register(of.directory, this)
+  /** Frees what the database holds. */
+  def close(): Unit
+
+  /**
+   * Registers for the driver's messages, which drop attempts that were not committed. If that fails, nothing refers to the
+   * database yet, which is closed.
+   */
+  protected final def register(): Unit = Causes.cleaningUp(close()) {
+    registered = store.flatMap(_.worker)
+    for (of <- store; worker <- registered) worker.register(of.directory, this)
+  }
 
   protected final def unregister(): Unit =
-    for (of <- store; worker <- of.worker) worker.unregister(of.directory, this)
+    for (of <- store; worker <- registered) worker.unregister(of.directory, this)
 }

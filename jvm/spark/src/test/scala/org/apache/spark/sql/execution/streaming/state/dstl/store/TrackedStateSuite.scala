@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.store
 
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.{Path, UnsupportedFileSystemException}
 import org.scalatest.funsuite.AnyFunSuite
 
+import sparkdstl.log.config.LogOptions
 import sparkdstl.log.read.StoreLoad
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.streaming.state.dstl.files.LoggedStore
-import org.apache.spark.sql.execution.streaming.state.dstl.runtime.ProcessResources
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{Checkpoint, ProcessResources}
+import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkerSide
 
 class TrackedStateSuite extends AnyFunSuite {
   private class State extends TrackedState with Logging {
     override protected val resources = new ProcessResources(null)
-    override protected def store: Option[LoggedStore] = None
+    private val checkpoint = Checkpoint(new Path("nowhere://checkpoint"), new Configuration, LogOptions.default)
+    override protected def store: Option[LoggedStore] =
+      Some(new LoggedStore(checkpoint, "0/0", new WorkerSide(null, resources, isExecutor = false)))
     var local = 0L
+    var isClosed = false
+    def open(): Unit = register()
 
     def commit(version: Long, attempt: Long): Unit = {
       local = version
@@ -27,7 +35,10 @@ class TrackedStateSuite extends AnyFunSuite {
         load
       }
 
-    def close(): Unit = resources.close()
+    def close(): Unit = {
+      isClosed = true
+      resources.close()
+    }
   }
 
   private def holds(name: String)(check: State => Any): Unit = test(name) {
@@ -43,6 +54,11 @@ class TrackedStateSuite extends AnyFunSuite {
     state.drop(7L)
     val again = state.load(2)()
     assert(!again.isLocal && again.base.isEmpty)
+  }
+
+  holds("a database that cannot be registered with its run is closed: Spark does not have it yet") { state =>
+    intercept[UnsupportedFileSystemException](state.open())
+    assert(state.isClosed)
   }
 
   holds("a load that fails before it has changed anything leaves no local state without its attempt") { state =>
