@@ -142,8 +142,10 @@ def test_changes_in_plain_files_are_not_taken_for_none(spark: SparkSession, tmp_
     clicks.resume(2)
     clicks.resume(confs=dstl_settings(enabled="false"))
     with spark_dstl.open(str(clicks.checkpoint)) as checkpoint:
-        with checkpoint.follow(1) as followed, pytest.raises(spark_dstl.UnreadableState, match="batch 2 .* plain files"):
-            list(followed.changes(waits=False))
+        with checkpoint.follow(1) as followed:
+            changes = followed.changes(waits=False)
+            with pytest.raises(spark_dstl.UnreadableState, match=r"batch 2 .* plain files"):
+                next(changes)
         with checkpoint.follow(2, copies=True) as followed:
             assert list(followed.batches(waits=False)) == []
             assert (followed.position.batch, followed.starts) == (3, 2)
