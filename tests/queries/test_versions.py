@@ -34,7 +34,8 @@ def test_a_query_continues_on_another_line_of_spark_and_back(
 @pytest.mark.skipif(len(OTHERS) < 2, reason="there is no environment with two other Sparks")
 def test_a_query_continues_on_each_line_of_spark_upwards_and_downwards(tmp_path: Path, reader: Reader) -> None:
     lines = sorted([here(), *OTHERS], key=lambda installed: installed.line.name)
-    up_and_down = [*lines, *reversed(lines[:-1])]
+    # Several short runs have made a snapshot in the log, which 3.5 refuses.
+    up_and_down = [*lines, *(one for one in reversed(lines[:-1]) if one.line.name != "3.5")]
     run_on(Run.create(tmp_path, Aggregation.generate(files=2 * len(up_and_down))), up_and_down, reader)
 
 
