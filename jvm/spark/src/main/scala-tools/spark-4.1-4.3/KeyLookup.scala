@@ -59,11 +59,11 @@ private[sql] final class KeyLookup(copy: StateCopy, selection: StateSelection) {
 private final class PreparedLookup(val loaded: LoadedCopy, table: StoredTable) {
   private val attributes = DataTypeUtils.toAttributes(SelectedRows.sendable(table.family.keySchema))
   // As it is asked for, and as Spark's operators group it: with 0.0 for -0.0, and one NaN. A state variable has any.
-  private val unsafe: Seq[UnsafeProjection] = {
+  private val (asAsked, asGrouped): (UnsafeProjection, UnsafeProjection) = {
     // A null in a column without nulls is in no key.
     val columns = DataTypeUtils.toAttributes(table.family.keySchema).map(_.withNullability(true))
     val normalized = columns.map(NormalizeFloatingNumbers.normalize)
-    Seq(columns, normalized).distinct.map(GenerateUnsafeProjection.generate(_, columns))
+    (GenerateUnsafeProjection.generate(columns, columns), GenerateUnsafeProjection.generate(normalized, columns))
   }
 
   // Where a key is if the operator distributes rows by all its columns.
@@ -108,7 +108,9 @@ private final class PreparedLookup(val loaded: LoadedCopy, table: StoredTable) {
 
   // Projections have buffers.
   private def located(asked: InternalRow): Seq[(UnsafeRow, Int)] = synchronized {
-    unsafe.map(_(asked).copy()).distinct.map(key => (key, partition(key).getInt(0)))
+    val row = asAsked(asked).copy()
+    // Of the row, not of what is asked for: a null in an array of Arrow's cannot be normalized.
+    Seq(row, asGrouped(row).copy()).distinct.map(key => (key, partition(key).getInt(0)))
   }
 
   private def row(of: Option[CopiedValues], at: CopiedBatch): InternalRow = {

@@ -12,6 +12,7 @@ import scala.jdk.CollectionConverters._
 import scala.util.Using
 
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
+import org.apache.spark.sql.catalyst.util.GenericArrayData
 import org.apache.spark.sql.execution.streaming.state.dstl.{Patience, QuerySuite}
 import org.apache.spark.sql.types._
 
@@ -113,6 +114,23 @@ class StateCopySuite extends QuerySuite with Patience {
       val each = asked.flatMap(of => found(copy.lookup(all), real, Seq(of)))
       assert(each.map(_.count) == Seq(2, 2, 1, 1))
       assert(found(copy.lookup(all), real, asked) == each)
+    } finally {
+      copy.close()
+      follower.close()
+    }
+  }
+
+  test("a key with a null in an array is looked up as any other") {
+    val input = numbers()
+    val keyed = input.toDF().selectExpr("array(IF(value = 0, NULL, 0D), 1D) AS key")
+    complete(start(keyed.groupBy("key").count(), "arrays"), input, 0 to 2)
+    val follower = new StateFollower(checkpoint.toString, Map.empty[String, String].asJava)
+    val copy = follower.copy(all)
+    try {
+      follower.load(copy, new StateBatch(0, Files.readAllLines(checkpoint.resolve("offsets/0")).get(1)), committed = -1)
+      val reals = new StructType().add("key", ArrayType(DoubleType))
+      val asked = Seq[Any](null, 0.0, -0.0).map(of => new GenericArrayData(Array[Any](of, 1.0)))
+      assert(found(copy.lookup(all), reals, asked).map(_.count) == Seq(1, 2, 2))
     } finally {
       copy.close()
       follower.close()
