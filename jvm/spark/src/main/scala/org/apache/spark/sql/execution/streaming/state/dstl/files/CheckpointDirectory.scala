@@ -19,9 +19,9 @@ import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkerSide
  * checkpoint.
  */
 private[dstl] object CheckpointDirectory {
-  private val StorePath = """(.+)/state/(\d{1,18}/\d{1,9}(?:/[^/]+)?)""".r
-  private val SourcePath = """(.+)/sources/\d{1,9}""".r
-  private val OperatorPath = """(.+)/state/\d{1,18}/_metadata/v2""".r
+  private val StorePath = """(?s)(.+)/state/(\d{1,18}/\d{1,9}(?:/[^/]+)?)""".r
+  private val SourcePath = """(?s)(.+)/sources/\d{1,9}""".r
+  private val OperatorPath = """(?s)(.+)/state/\d{1,18}/_metadata/v2""".r
 
   /** The handler of a directory. */
   def handler(

@@ -39,5 +39,5 @@ private[files] final class OperatorDirectory(root: Path, files: CheckpointFiles)
 
 private object OperatorDirectory {
   private val Schemas = "stateSchemaFilePaths"
-  private val BelowRoot = """.*/(state/\d+/_stateSchema/.+)""".r
+  private val BelowRoot = """(?s).*/(state/\d+/_stateSchema/.+)""".r
 }

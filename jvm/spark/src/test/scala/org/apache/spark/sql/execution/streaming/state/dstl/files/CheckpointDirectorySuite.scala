@@ -11,7 +11,7 @@ class CheckpointDirectorySuite extends AnyFunSuite {
   test("executors name a checkpoint as its driver does, also one at the root of a bucket") {
     val resources = new ProcessResources(null)
     try
-      for (root <- Seq("file:/", "file:/clicks", "file:/state/2024/06")) {
+      for (root <- Seq("file:/", "file:/clicks", "file:/state/2024/06", "file:/two\nlines")) {
         val at = new Path(new Path(root), "state/0/1")
         val store = CheckpointDirectory.storeAt(at, new Configuration, resources, null).get
         assert(store.checkpoint.root.toString == new Path(new Path(root), "commits").getParent.toString)
