@@ -13,7 +13,7 @@ import org.apache.arrow.vector.ipc.{ArrowStreamReader, ArrowStreamWriter}
 import org.apache.arrow.vector.types.pojo.Schema
 
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{GenericInternalRow, UnsafeProjection, UnsafeRow}
+import org.apache.spark.sql.catalyst.expressions.{Expression, GenericInternalRow, UnsafeProjection, UnsafeRow}
 import org.apache.spark.sql.catalyst.expressions.codegen.GenerateUnsafeProjection
 import org.apache.spark.sql.catalyst.optimizer.NormalizeFloatingNumbers
 import org.apache.spark.sql.catalyst.plans.physical.HashPartitioning
@@ -59,11 +59,12 @@ private[sql] final class KeyLookup(copy: StateCopy, selection: StateSelection) {
 private final class PreparedLookup(val loaded: LoadedCopy, table: StoredTable) {
   private val attributes = DataTypeUtils.toAttributes(SelectedRows.sendable(table.family.keySchema))
   // As it is asked for, and as Spark's operators group it: with 0.0 for -0.0, and one NaN. A state variable has any.
-  private val (asAsked, asGrouped): (UnsafeProjection, UnsafeProjection) = {
+  private val (asAsked, asGrouped): (UnsafeProjection, Option[UnsafeProjection]) = {
     // A null in a column without nulls is in no key.
     val columns = DataTypeUtils.toAttributes(table.family.keySchema).map(_.withNullability(true))
     val normalized = columns.map(NormalizeFloatingNumbers.normalize)
-    (GenerateUnsafeProjection.generate(columns, columns), GenerateUnsafeProjection.generate(normalized, columns))
+    def projection(to: Seq[Expression]) = GenerateUnsafeProjection.generate(to, columns)
+    (projection(columns), Option.when(normalized != columns)(projection(normalized)))
   }
 
   // Where a key is if the operator distributes rows by all its columns.
@@ -110,7 +111,7 @@ private final class PreparedLookup(val loaded: LoadedCopy, table: StoredTable) {
   private def located(asked: InternalRow): Seq[(UnsafeRow, Int)] = synchronized {
     val row = asAsked(asked).copy()
     // Of the row, not of what is asked for: a null in an array of Arrow's cannot be normalized.
-    Seq(row, asGrouped(row).copy()).distinct.map(key => (key, partition(key).getInt(0)))
+    (row +: asGrouped.map(_(row).copy()).toSeq).distinct.map(key => (key, partition(key).getInt(0)))
   }
 
   private def row(of: Option[CopiedValues], at: CopiedBatch): InternalRow = {

@@ -42,14 +42,24 @@ class StateCopySuite extends QuerySuite with Patience {
 
   private def now(found: Future[Found]): Found = Await.result(found, 60.seconds)
 
-  test("a lookup of one key waits for its store alone, that of several for the batch; each value has its batch") {
-    val input = numbers()
-    complete(start(counts(input, keys.size), "counts"), input, keys, keys)
-    val metadata = Files.readAllLines(checkpoint.resolve("offsets/0")).get(1)
+  /** Calls `use` with a copy as of batch 0, and its follower. */
+  private def withCopy[T](use: (StateFollower, StateCopy) => T): T = {
     val follower = new StateFollower(checkpoint.toString, Map.empty[String, String].asJava)
     val copy = follower.copy(all)
     try {
+      val metadata = Files.readAllLines(checkpoint.resolve("offsets/0")).get(1)
       follower.load(copy, new StateBatch(0, metadata), committed = -1)
+      use(follower, copy)
+    } finally {
+      copy.close()
+      follower.close()
+    }
+  }
+
+  test("a lookup of one key waits for its store alone, that of several for the batch; each value has its batch") {
+    val input = numbers()
+    complete(start(counts(input, keys.size), "counts"), input, keys, keys)
+    withCopy { (follower, copy) =>
       val lookup = copy.lookup(all)
       val before = keys.map(of => of -> now(lookUp(lookup, of))).toMap
       assert(before.values.forall(of => of.batch == 0 && of.count == 1))
@@ -72,19 +82,13 @@ class StateCopySuite extends QuerySuite with Patience {
       assert(Set(Found(0, 1, 1), Found(1, 1, 2))(now(waiting)))
       assert(several.get() == Seq(Found(1, 0, 2), Found(1, 2, 2)))
       keys.foreach(of => assert(now(lookUp(lookup, of)) == Found(1, before(of).partition, 2)))
-    } finally {
-      copy.close()
-      follower.close()
     }
   }
 
   test("a lookup leaves the row that another reader of the same partition has as it is") {
     val input = numbers()
     complete(start(counts(input, keys.size), "counts"), input, keys.flatMap(of => Seq.fill(of + 1)(of)))
-    val follower = new StateFollower(checkpoint.toString, Map.empty[String, String].asJava)
-    val copy = follower.copy(all)
-    try {
-      follower.load(copy, new StateBatch(0, Files.readAllLines(checkpoint.resolve("offsets/0")).get(1)), committed = -1)
+    withCopy { (_, copy) =>
       copy.reading { loaded =>
         Using.resource(new OpenedReader(loaded.read, loaded.tables.head, 0)) { reader =>
           assert(reader.next())
@@ -95,9 +99,6 @@ class StateCopySuite extends QuerySuite with Patience {
           assert(pair == before && before._2 == before._1 + 1)
         }
       }
-    } finally {
-      copy.close()
-      follower.close()
     }
   }
 
@@ -105,18 +106,12 @@ class StateCopySuite extends QuerySuite with Patience {
     val input = numbers()
     val keyed = input.toDF().selectExpr("IF(value = 0, double('NaN'), 0D) AS key")
     complete(start(keyed.groupBy("key").count(), "reals"), input, 0 to 2)
-    val follower = new StateFollower(checkpoint.toString, Map.empty[String, String].asJava)
-    val copy = follower.copy(all)
-    try {
-      follower.load(copy, new StateBatch(0, Files.readAllLines(checkpoint.resolve("offsets/0")).get(1)), committed = -1)
+    withCopy { (_, copy) =>
       val asked = Seq(-0.0, 0.0, java.lang.Double.longBitsToDouble(0xfff8000000000001L), Double.NaN)
       val real = new StructType().add("key", DoubleType)
       val each = asked.flatMap(of => found(copy.lookup(all), real, Seq(of)))
       assert(each.map(_.count) == Seq(2, 2, 1, 1))
       assert(found(copy.lookup(all), real, asked) == each)
-    } finally {
-      copy.close()
-      follower.close()
     }
   }
 
@@ -124,16 +119,10 @@ class StateCopySuite extends QuerySuite with Patience {
     val input = numbers()
     val keyed = input.toDF().selectExpr("array(IF(value = 0, NULL, 0D), 1D) AS key")
     complete(start(keyed.groupBy("key").count(), "arrays"), input, 0 to 2)
-    val follower = new StateFollower(checkpoint.toString, Map.empty[String, String].asJava)
-    val copy = follower.copy(all)
-    try {
-      follower.load(copy, new StateBatch(0, Files.readAllLines(checkpoint.resolve("offsets/0")).get(1)), committed = -1)
+    withCopy { (_, copy) =>
       val reals = new StructType().add("key", ArrayType(DoubleType))
       val asked = Seq[Any](null, 0.0, -0.0).map(of => new GenericArrayData(Array[Any](of, 1.0)))
       assert(found(copy.lookup(all), reals, asked).map(_.count) == Seq(1, 2, 2))
-    } finally {
-      copy.close()
-      follower.close()
     }
   }
 }
