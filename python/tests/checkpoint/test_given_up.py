@@ -61,6 +61,13 @@ def test_other_batches_without_state_are_lost(
     assert (sorted(found.lost), found.is_damaged) == (lost, True)
 
 
+def test_a_batch_that_is_lost_for_another_reason_is_not_given_up(tmp_path: Path) -> None:
+    root = maintained(tmp_path / "q", 3, (4, 5, 6, 7))
+    (root / "commits/3").write_text("v1\nno metadata of a batch")
+    found = verified(root)
+    assert (list(found.lost), found.given_up, found.is_damaged) == ([3], {}, True)
+
+
 def test_the_log_deletes_nothing_that_its_entries_need(tmp_path: Path) -> None:
     written = WrittenCheckpoint(tmp_path / "q", partitions=2).begin()
     for batch in range(2, 5):

@@ -165,7 +165,8 @@ def _is_given_up(survey: Survey, batch: int, rebuilt: dict[Store, rebuild.Rebuil
     entry = survey.entries[batch]
     if entry.error is not None or entry.changelogs:
         return False
-    return all(batch + 1 < one.deleted_below for one in rebuilt.values() if batch + 1 in one.lost)
+    without = [one for one in rebuilt.values() if batch + 1 in one.lost]
+    return bool(without) and all(batch + 1 < one.deleted_below for one in without)
 
 
 def _newest_undamaged(survey: Survey, obstacles: dict[int, str]) -> int | None:
