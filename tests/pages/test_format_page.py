@@ -19,7 +19,7 @@ TRAILER_LENGTH = 68
 
 
 def test_the_note_of_the_page_is_that_of_the_golden_entry() -> None:
-    (example,) = re.findall(r"```text\n(v1\n.*?)\n```", PAGE, re.DOTALL)
+    (example,) = re.findall(r"```text\n(v1 .*?)\n```", PAGE, re.DOTALL)
     before = GOLDEN.read_bytes().partition(LOG_MAGIC)[0]
     assert before.decode("ascii").rstrip() == example
     lines = before.split(b"\n", 2)

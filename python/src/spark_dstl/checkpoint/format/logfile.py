@@ -117,8 +117,12 @@ def check_header(file: str, offset: int, content: bytes, meaning: Meaning) -> No
 
 
 def sparks_lines(content: bytes) -> list[bytes]:
-    """Return the lines before the log of an entry, given its beginning: two of Spark's, and a note."""
-    return [line.rstrip(b" \r") for line in content.split(b"\n", 3)[:3]]
+    """Return the lines before the log of an entry, given its beginning: two of Spark's, and a note.
+
+    What stands behind Spark's version is left out: it keeps Spark from starting without the file manager.
+    """
+    version, *others = (line.rstrip(b" \r") for line in content.split(b"\n", 3)[:3])
+    return [version.partition(b" ")[0], *others]
 
 
 def _without_trailer(file: str, tail: Tail) -> NeedsTail | None:
@@ -129,9 +133,9 @@ def _without_trailer(file: str, tail: Tail) -> NeedsTail | None:
                 f"{MAX_ENTRY_WITHOUT_TRAILER}. It was not written by Spark, or it is damaged"
             )
         return NeedsTail(tail.length)
-    third = tail.content.split(b"\n", 2)[2:]
-    start = third[0][: len(_NOTE)] if third else b""
-    if start and _NOTE.startswith(start):
+    first, *others = tail.content.split(b"\n", 2)
+    start = others[1][: len(_NOTE)] if others[1:] else b""
+    if (first.startswith(b"v") and b" " in first) or (start and _NOTE.startswith(start)):
         raise DamagedLog(file, tail.length, "it does not end in a trailer: it was cut off")
     return None
 

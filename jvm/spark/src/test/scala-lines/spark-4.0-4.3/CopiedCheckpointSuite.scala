@@ -60,12 +60,6 @@ class CopiedCheckpointSuite extends QuerySuite with Patience {
       options: Map[String, String] = Map.empty
   ): Seq[String] = StoredStateShims.read(session, at, options)
 
-  private def withoutFileManager: SparkSession = {
-    val session = spark.newSession()
-    session.conf.unset(fileManagerKey)
-    session
-  }
-
   for ((what, options) <- Seq("the newest batch" -> Map.empty[String, String], "a batch" -> Map("batchId" -> "0")))
     test(s"a reader of $what finds every partition that the log has, and creates the directories") {
       copied()
@@ -73,11 +67,15 @@ class CopiedCheckpointSuite extends QuerySuite with Patience {
       assert(partitions == all)
     }
 
-  test("a reader without the file manager fails, and names the partitions without a directory") {
+  test("a reader of a batch without the file manager fails, and names it") {
     copied()
-    val error = messages(intercept[Exception](read(withoutFileManager)))
-    assert(error.contains("[DSTL_MISSING_PARTITIONS]") && error.contains("0/1, 0/2, 0/3"), error)
-    // A second attempt of the task fails as well.
+    val session = spark.newSession()
+    session.conf.unset(fileManagerKey)
+    val error = messages(intercept[Exception](read(session, options = Map("batchId" -> "0"))))
+    assert(error.contains(fileManagerKey), error)
+    // Spark 4.0 reads no commit entry for that, but the tasks do. A second attempt of the task fails as well.
+    if (spark.version.startsWith("4.0."))
+      assert(error.contains("[DSTL_MISSING_PARTITIONS]") && error.contains("0/1, 0/2, 0/3"), error)
     assert(partitions == Set("0"))
   }
 
@@ -93,7 +91,7 @@ class CopiedCheckpointSuite extends QuerySuite with Patience {
     copied()
     run(2)
     eventually { assert(partitions == all); () }
-    assert(read(withoutFileManager).size == Keys)
+    assert(read().size == Keys)
   }
 
   test("a query without its directory of states continues with the log") {

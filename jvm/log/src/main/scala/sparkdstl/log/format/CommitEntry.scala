@@ -41,7 +41,7 @@ object CommitEntry {
       snapshots: Option[SnapshotList] = None,
       offsets: Option[Int] = None
   ): EncodedEntry = {
-    val before = SparkEntry.withNote(sparkContent, batch, link, writer, base)
+    val before = SparkEntry.withNote(sparkContent, batch, link, writer, base, segments.nonEmpty)
     val log = new LogFileWriter(LogFileKind.Entry)
     val entries = segments.sortBy(segment => place(segment.key)).map { segment =>
       SegmentEntry(segment.key, segment.attempt, segment.parts.map(_.fold(log.append(segment.key, _), identity)))
@@ -75,6 +75,9 @@ object CommitEntry {
       trailer.entry
     }
 
+  /** The beginning of an entry as Spark can read it; see [[SparkEntry.withoutGuard]]. */
+  def forSpark(beginning: Array[Byte]): Array[Byte] = SparkEntry.withoutGuard(beginning)
+
   /** The offsets in the commit entry of a repartition; see [[SparkEntry.offsetsOfRepartition]]. */
   def offsetsOfRepartition(content: Array[Byte]): Option[Array[Byte]] = SparkEntry.offsetsOfRepartition(content)
 
@@ -103,7 +106,7 @@ object CommitEntry {
 
   private def withoutTrailer(entry: Path, tail: ObjectTail): EntryInspection =
     if (tail.isWhole) {
-      if (SparkEntry.hasNote(tail.bytes))
+      if (SparkEntry.hadLog(tail.bytes))
         throw LogErrors.damaged(entry, tail.length, "it does not end in a trailer: it was cut off")
       if (!SparkEntry.hasLines(tail.bytes))
         throw LogErrors.damaged(entry, tail.length, "it ends before Spark's second line: it was emptied or cut off")

@@ -19,25 +19,51 @@ private[log] object SparkEntry {
   /** Spark's reader decodes so many characters after its lines, and fails on bytes of a log: padding separates them. */
   val Distance = 2048
 
+  /**
+   * Stands behind the version in the first line of an entry with segments. Spark takes the line for a version that it does not
+   * know, and shows it. Without this project's file manager a query so fails before it deletes older entries, of whose changes
+   * there may be no snapshot.
+   */
+  private val Guard =
+    " with changes of state in spark-dstl's log. The file is sound: start with the jar of spark-dstl and " +
+      "spark.sql.streaming.checkpointFileManagerClass=" +
+      "org.apache.spark.sql.execution.streaming.state.dstl.DstlCheckpointFileManager"
+
   private val NoteBeginning = """{"dstl":"""
   private val RepartitionBeginning = """{"repartition": 1,"""
   private val LockBeginning = "dstl repartition".getBytes(US_ASCII)
   private val mapper = JsonMapper.builder().enable(JsonWriteFeature.ESCAPE_NON_ASCII).build()
 
-  /** `content` with the note as its third line, padded for a log that follows. */
+  /** `content` with the note as its third line, padded for a log that follows, and with the guard if the log has segments. */
   def withNote(
       content: Array[Byte],
       batch: Long,
       link: EntryLink,
       writer: Writer,
-      base: Option[String]
+      base: Option[String],
+      hasSegments: Boolean
   ): Array[Byte] = {
     val lines = withoutLineEnd(content)
     val breaks = lines.count(_ == '\n')
     require(breaks == 1, s"Spark's commit entry of batch $batch has ${breaks + 1} lines, not 2")
     val text = note(batch, link, writer, base)
     val line = s"\n$text${" " * (Distance - 1 - text.length)}\n"
-    lines ++ line.getBytes(US_ASCII)
+    val (version, second) = lines.splitAt(lines.indexOf('\n'.toByte))
+    val guard = if (hasSegments) Guard.getBytes(US_ASCII) else Array.emptyByteArray
+    version ++ guard ++ second ++ line.getBytes(US_ASCII)
+  }
+
+  /** The beginning of an entry as Spark can read it: without the guard, and then without what is behind Spark's lines. */
+  def withoutGuard(content: Array[Byte]): Array[Byte] = {
+    val lines = linesIn(content)
+    val (first, second) = lines.splitAt(lines.indexOf('\n'.toByte))
+    val version = first.indexOf(' '.toByte)
+    if (version < 0) content else first.take(version) ++ second
+  }
+
+  private def linesIn(content: Array[Byte]): Array[Byte] = {
+    val end = content.indexOf('\n'.toByte, content.indexOf('\n'.toByte) + 1)
+    if (end < 0) content else content.take(end)
   }
 
   private def note(batch: Long, link: EntryLink, writer: Writer, base: Option[String]): String = {
@@ -64,11 +90,12 @@ private[log] object SparkEntry {
   /** Whether it is what `dstl repartition` writes into `offsets` so that no query starts meanwhile. */
   def isLock(content: Array[Byte]): Boolean = content.startsWith(LockBeginning)
 
-  /** Whether the third line is the note, or the beginning of it in a truncated entry. */
-  def hasNote(content: Array[Byte]): Boolean = {
-    val second = content.indexOf('\n'.toByte, content.indexOf('\n'.toByte) + 1)
-    val line = new String(content.slice(second + 1, second + 1 + NoteBeginning.length), US_ASCII)
-    second >= 0 && line.nonEmpty && NoteBeginning.startsWith(line)
+  /** Whether a log followed when it was written: its first line has the guard, or its third is the note, or begins as it does. */
+  def hadLog(content: Array[Byte]): Boolean = {
+    val first = content.indexOf('\n'.toByte)
+    val second = content.indexOf('\n'.toByte, first + 1)
+    val third = new String(content.slice(second + 1, second + 1 + NoteBeginning.length), US_ASCII)
+    content.take(first).contains(' '.toByte) || second >= 0 && third.nonEmpty && NoteBeginning.startsWith(third)
   }
 
   /**
@@ -83,8 +110,7 @@ private[log] object SparkEntry {
   /** The state store checkpoint ids in the second line: operator, partition, id. */
   def checkpointIds(entry: Path, content: Array[Byte]): Seq[(Long, Int, String)] =
     try {
-      val end = content.indexOf('\n'.toByte, content.indexOf('\n'.toByte) + 1)
-      val lines = new String(if (end < 0) content else content.take(end), UTF_8).split('\n')
+      val lines = new String(linesIn(content), UTF_8).split('\n')
       for {
         operator <- mapper.readTree(lines(1)).path("stateUniqueIds").properties().asScala.toVector
         (stores, partition) <- operator.getValue.elements().asScala.toVector.zipWithIndex

@@ -89,8 +89,10 @@ class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   test("exactly 2,048 ASCII bytes stand between the second line and the log, unless the note needs more") {
     val content = encode(someSegment)
     val log = content.indexOfSlice(LogFile.HeaderMagic)
-    val between = content.slice(spark.length + 1, log)
-    assert(between.length == 2048 && content(spark.length) == '\n')
+    val second = spark.drop(2)
+    val end = content.indexOfSlice(ascii(second)) + second.length
+    val between = content.slice(end + 1, log)
+    assert(between.length == 2048 && content(end) == '\n')
     assert(between.forall(_ >= 0) && between.last == '\n' && between.count(_ == '\n') == 1)
     val long = CommitEntry.encode(ascii(spark), batch, link, writer.copy(host = "h" * 5000), None, Vector.empty)
     assert(long.payload.parts.head.length > 5000 && long.payload.parts.head.length < 5500)
@@ -118,8 +120,18 @@ class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
   test("Spark's lines stay unchanged, with and without a final line end") {
     Seq(spark, spark + "\n", spark + "\r\n").foreach { content =>
       assert(new String(encodeAfter(content), UTF_8).startsWith(spark + "\n{\"dstl\""))
+      assert(new String(CommitEntry.forSpark(encodeAfter(content, someSegment)), UTF_8) == spark)
     }
     Seq("", "v1", "v1\n{}\n{}").foreach(content => intercept[IllegalArgumentException](encodeAfter(content)))
+  }
+
+  test("only with segments does the version name the setting without which a query must not start") {
+    val guarded = encode(someSegment)
+    val (version, second) = sparkReads(new ByteArrayInputStream(guarded))
+    assert(version.startsWith("v1 ") && version.contains(" spark.sql.streaming.checkpointFileManagerClass=org.apache."))
+    assert(second == spark.drop(3))
+    val others = Seq(encode(), ascii(spark), ascii("v1\n{\"a b\": 1}\n{\"repartition\": 1}"))
+    others.foreach(content => assert(CommitEntry.forSpark(content) sameElements content))
   }
 
   private val edges = for (block <- Seq(2048, 8192); times <- Seq(1, 2, 3, 4, 5); near <- -70 to 70 by 2)
@@ -133,8 +145,9 @@ class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
       val segment = CommittedSegment(key(), 5, Vector(Left(tails(random.nextInt(tails.size)))))
       val content = encodeAfter(s"v1\n$text", segment)
       withClue(s"a second line of $length bytes: ") {
-        assert(sparkReads(new ByteArrayInputStream(content)) == (("v1", text)))
-        assert(sparkReads(new Trickle(content)) == (("v1", text)))
+        assert(sparkReads(new ByteArrayInputStream(content))._2 == text)
+        assert(sparkReads(new Trickle(content))._2 == text)
+        assert(sparkReads(new ByteArrayInputStream(CommitEntry.forSpark(content))) == (("v1", text)))
       }
     }
   }
@@ -144,7 +157,8 @@ class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     for (length <- edges.filter(_ % 8 == 2)) {
       val text = "{" + Seq("é", "☃", "😀")(length % 3) * (length / 2) + "}"
       val content = encodeAfter(s"v2\n$text", CommittedSegment(key(), 5, Vector(Left(tail))))
-      assert(sparkReads(new ByteArrayInputStream(content)) == (("v2", text)))
+      assert(sparkReads(new ByteArrayInputStream(content))._2 == text)
+      assert(sparkReads(new ByteArrayInputStream(CommitEntry.forSpark(content))) == (("v2", text)))
     }
   }
 
@@ -188,12 +202,15 @@ class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     }
   }
 
-  test("an entry of the log that is cut off anywhere behind its second line is damaged") {
+  test("an entry with segments that is cut off anywhere, and one without behind its second line, is damaged") {
     val content = encode(someSegment, CommittedSegment(key(partition = 1), 6, Vector(Left(randomBytes(random, 500)))))
-    for (length <- spark.length + 2 until content.length)
-      withClue(s"the first $length bytes: ") {
-        intercept[DamagedLogException](CommitEntry.inspect(file, whole(content.take(length))))
+    val empty = encode()
+    val cut = (0 until content.length).map(content.take) ++ (spark.length + 2 until empty.length).map(empty.take)
+    cut.foreach { content =>
+      withClue(s"the first ${content.length} bytes: ") {
+        intercept[DamagedLogException](CommitEntry.inspect(file, whole(content)))
       }
+    }
   }
 
   test("a tail without a trailer requests the whole entry, unless that is too large") {

@@ -57,8 +57,9 @@ object LogFormat {
   /** The log in the entry of `batch`; None if stock Spark wrote it. Throws [[Damage]]. */
   def readEntry(batch: Long, content: Array[Byte]): Option[StoredLog] =
     if (content.length < TrailerLength || !content.endsWith(Trailer)) {
-      val note = new String(content, UTF_8).split("\n", 3).lift(2).fold("")(_.take(Note.length))
-      require(note.isEmpty || !Note.startsWith(note), "the entry is cut off")
+      val lines = new String(content, UTF_8).split("\n", 3)
+      val note = lines.lift(2).fold("")(_.take(Note.length))
+      require(!lines.head.contains(' ') && (note.isEmpty || !Note.startsWith(note)), "the entry is cut off")
       None
     } else Some(readLog(batch, content))
 

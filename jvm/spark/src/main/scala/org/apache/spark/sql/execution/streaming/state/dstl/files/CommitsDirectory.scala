@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.files
 
+import java.io.FileNotFoundException
+
 import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, Path, PathFilter}
 
 import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.format.CommitEntry
 import sparkdstl.log.runtime.Waiting
+import sparkdstl.log.storage.ObjectTail
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
 import org.apache.spark.sql.execution.streaming.state.dstl.driver.{DrivenRun, DriverSide, SkippedBatch, StreamThread}
@@ -49,10 +52,19 @@ private[files] final class CommitsDirectory(
       active.foreach(_.noteCommitted())
   }
 
-  /** Checks Spark's lines as well, which no other read of a large entry has. */
+  /** Spark's lines, which no other read of a large entry checks. */
   override def open(entry: Path): FSDataInputStream =
     if (batchOf(entry).isEmpty) super.open(entry)
-    else explained(files.open(entry, check = whole => CommitEntry.inspect(files.qualified(entry), whole): Unit))
+    else explained {
+      val beginning = files.whole(entry) match {
+        case Some(whole) =>
+          CommitEntry.inspect(files.qualified(entry), ObjectTail(whole, whole.length.toLong)): Unit
+          whole
+        case None =>
+          files.beginning(entry, CheckpointFiles.Limit).getOrElse(throw new FileNotFoundException(entry.toString))
+      }
+      CheckpointFiles.inMemory(CommitEntry.forSpark(beginning))
+    }
 
   override def exists(entry: Path): Boolean =
     !batchOf(entry).exists(batch => owned.exists(_.coordinator.knowsAbsent(batch))) && super.exists(entry)

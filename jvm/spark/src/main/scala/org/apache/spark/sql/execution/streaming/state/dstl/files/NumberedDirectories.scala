@@ -10,7 +10,6 @@ import org.apache.hadoop.fs.{FSDataInputStream, FileStatus, Path, PathFilter}
 import sparkdstl.log.coordinator.BatchPlans
 import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.failpoints.FailPoints
-import sparkdstl.log.read.SegmentInputStream
 import sparkdstl.log.runtime.Waiting
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
@@ -96,9 +95,7 @@ private[files] abstract class NumberedDirectory(
     files.otherClaimant(checkpoint, own.coordinator.run).map(taken(entry, _))(ExecutionContext.parasitic)
 
   override def open(entry: Path): FSDataInputStream = underWay.flatMap(_.content(files.qualified(entry)))
-    .fold(files.open(entry, check = whole => check(entry, whole.bytes)))(content =>
-      new FSDataInputStream(SegmentInputStream.of(content))
-    )
+    .fold(files.open(entry, read = content => { check(entry, content); content }))(CheckpointFiles.inMemory)
 
   /** Checks the content of an entry that is read from storage. */
   protected def check(entry: Path, content: Array[Byte]): Unit = ()

@@ -3,13 +3,9 @@ package org.apache.spark.sql.execution.streaming.state.dstl.files
 
 import java.nio.charset.StandardCharsets.UTF_8
 
-import scala.util.Using
-
 import org.apache.hadoop.fs.{FSDataInputStream, Path}
 import org.json4s.JsonAST.{JArray, JString}
 import org.json4s.jackson.JsonMethods
-
-import sparkdstl.log.read.SegmentInputStream
 
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.CheckpointFiles
 
@@ -20,10 +16,7 @@ import org.apache.spark.sql.execution.streaming.state.dstl.runtime.CheckpointFil
 private[files] final class OperatorDirectory(root: Path, files: CheckpointFiles) extends PlainDirectory(files) {
   import OperatorDirectory._
 
-  override def open(file: Path): FSDataInputStream = {
-    val content = Using.resource(super.open(file))(_.readAllBytes())
-    new FSDataInputStream(SegmentInputStream.of(moved(content)))
-  }
+  override def open(file: Path): FSDataInputStream = files.open(file, read = moved)
 
   private def moved(content: Array[Byte]): Array[Byte] = {
     val (version, line) = new String(content, UTF_8).span(_ != '\n')

@@ -8,8 +8,6 @@ import scala.util.Using
 
 import org.apache.hadoop.fs.{FSDataInputStream, Path}
 
-import sparkdstl.log.read.SegmentInputStream
-
 import org.apache.spark.sql.execution.streaming.state.dstl.driver.DriverSide
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.CheckpointFiles
 
@@ -35,7 +33,7 @@ private[files] final class RootDirectory(root: Path, files: CheckpointFiles, dri
   override def open(file: Path): FSDataInputStream = {
     val known = metadata.filter(_ => isMetadata(file))
     metadata = None
-    known.fold(super.open(file))(content => new FSDataInputStream(SegmentInputStream.of(content)))
+    known.fold(super.open(file))(CheckpointFiles.inMemory)
   }
 
   /** Spark deletes a temporary checkpoint at the end of its query. The end of the run would create its mark anew afterwards. */

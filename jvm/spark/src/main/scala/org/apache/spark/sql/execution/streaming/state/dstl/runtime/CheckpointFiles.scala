@@ -56,26 +56,29 @@ private[dstl] final class CheckpointFiles(
   def isOwn(directory: Path): Boolean = directory.toUri.getPath == path.toUri.getPath
 
   /**
-   * The file in memory, or as Hadoop's stream if it is larger than [[CheckpointFiles.Limit]].
-   *
-   * @param length of the file, if known: saves a request
-   * @param check  of the whole content
+   * What `read` makes of the file's content, or Hadoop's stream if it is larger than [[CheckpointFiles.Limit]]. `length` is as in
+   * [[whole]].
    */
   def open(
       file: Path,
       length: Option[Long] = None,
-      check: ObjectTail => Unit = _ => ()
-  ): FSDataInputStream = {
+      read: Array[Byte] => Array[Byte] = identity
+  ): FSDataInputStream = whole(file, length) match {
+    case Some(content) => CheckpointFiles.inMemory(read(content))
+    case None => fileSystem.open(fileSystem.makeQualified(file))
+  }
+
+  /**
+   * The content of a file; None if it is larger than [[CheckpointFiles.Limit]].
+   *
+   * @param length of the file, if known: saves a request
+   */
+  def whole(file: Path, length: Option[Long] = None): Option[Array[Byte]] = {
     val qualified = fileSystem.makeQualified(file)
     val found =
       known.fold(content(qualified, length))(_.content(qualified)(listed => content(qualified, listed.orElse(length))))
-    waiting.on(found) match {
-      case Some(tail) if tail.isWhole =>
-        check(tail)
-        new FSDataInputStream(SegmentInputStream.of(tail.bytes))
-      case Some(_) => fileSystem.open(qualified)
-      case None => throw new FileNotFoundException(s"File $file does not exist")
-    }
+    val tail = waiting.on(found).getOrElse(throw new FileNotFoundException(s"File $file does not exist"))
+    Option.when(tail.isWhole)(tail.bytes)
   }
 
   /** The first `length` bytes of a file, in one request, or all of a shorter file; None if it does not exist. */
@@ -87,7 +90,7 @@ private[dstl] final class CheckpointFiles(
     waiting.on(found).map(_.bytes)
   }
 
-  /** The content of a file, or a part of a large one; None if it does not exist. `length` is as in [[open]]. */
+  /** The content of a file, or a part of a large one; None if it does not exist. `length` is as in [[whole]]. */
   def content(file: Path, length: Option[Long]): Future[Option[ObjectTail]] = length match {
     case Some(whole) if whole <= Limit =>
       read(file, ReadRange(file, 0, whole.toInt)).map(_.map(ObjectTail(_, whole)))(ExecutionContext.parasitic)
@@ -232,4 +235,7 @@ private[dstl] object CheckpointFiles {
 
   /** Up to this size a file is held in memory, and is read and written by one request. */
   val Limit: Int = 32 * 1024 * 1024
+
+  /** A file of that content. */
+  def inMemory(content: Array[Byte]): FSDataInputStream = new FSDataInputStream(SegmentInputStream.of(content))
 }

@@ -120,16 +120,18 @@ class CompatibilitySuite extends QuerySuite {
   }
 
   test(
-    "a query that was in the log continues with the provider class alone, restarts from plain files, and returns to the log"
+    "behind batches with the log off a query continues with the provider class alone, restarts from plain files, and returns to the log"
   ) {
     val input = numbers()
     val after = run(input, 0, "log")
+    spark.conf.set(option("enabled"), "false")
+    val off = run(input, after, "off")
     spark.conf.unset(fileManagerKey)
-    val later = run(input, run(input, after, "plain"), "still")
+    val later = run(input, run(input, off, "plain"), "still")
     assert(changelogFiles.nonEmpty)
-    configure(configuration.toSeq: _*)
+    configure(configuration.toSeq :+ option("enabled") -> "true": _*)
     run(input, later, "again"): Unit
-    assert(logged == Set(0, 1, 2, 9, 10, 11))
+    assert(logged == Set(0, 1, 2, 12, 13, 14))
   }
 
   if (SparkFacts.HasStateSource) test(
