@@ -92,6 +92,19 @@ def test_a_jar_that_is_not_there(tmp_path: Path) -> None:
     run.check()
 
 
+def test_a_file_manager_that_is_not_set(tmp_path: Path, spark: SparkSession) -> None:
+    clicks = Clicks.create(spark, tmp_path / "query", files=4, provider="stock")
+    with Recipe("The file manager is not set", {"/checkpoints/clicks": clicks.checkpoint}) as recipe:
+        clicks.resume(2)
+        clicks.provider = "spark"
+        # With more batches than it retains, Spark deletes entries at a start.
+        before = sorted(clicks.checkpoint.glob("commits/*"))
+        recipe.sees(clicks.fail(1, {"spark.sql.streaming.minBatchesToRetain": "1"}))
+        assert sorted(clicks.checkpoint.glob("commits/*")) == before
+        clicks.resume(confs=recipe.sets())
+    clicks.check()
+
+
 def test_a_base_path_that_cannot_be_used(tmp_path: Path, spark: SparkSession) -> None:
     clicks = Clicks.create(spark, tmp_path / "query", files=3)
     (tmp_path / "logs").mkdir()
