@@ -2,9 +2,11 @@
 """A rollback whose deletions fail, or during which executors of the stopped query still write."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from written_checkpoint import WrittenCheckpoint, aged, zip_of
+from invoked import dstl
+from written_checkpoint import WrittenCheckpoint, after_each_deletion, aged, zip_of
 
 import spark_dstl
 from spark_dstl.checkpoint.changing import rollback
@@ -113,3 +115,50 @@ def test_snapshots_that_executors_write_during_the_rollback_are_deleted(written:
         f"What was begun after batch 3 is gone: {done.deleted} objects deleted."
     ]
     assert {path.name for path in store.glob("*.zip*")} == {"2.zip", ".2.zip.crc"}
+
+
+def test_plain_changelogs_of_undone_batches_are_deleted_after_their_entries(tmp_path: Path) -> None:
+    """`dstl changes` would return their rows if a batch runs again without changelog checkpointing."""
+    stock = WrittenCheckpoint(tmp_path / "q").begin()
+    for batch in range(4):
+        stock.plain_entry(batch)
+    entries = ["commits/3", "offsets/3", "commits/2", "offsets/2"]
+    later = [f"state/0/{partition}/{version}.changelog" for partition in (0, 1) for version in (3, 4)]
+    later.insert(0, "state/0/0/.3.changelog.crc")
+    for name in (later[0], "state/0/0/5_a.changelog"):
+        (stock.root / name).write_bytes(b"x")
+    aged(stock.root)
+    with spark_dstl.open(str(stock.root)) as checkpoint:
+        assert checkpoint.plan_rollback(1).objects == entries + later
+    planned = dstl("rollback", str(stock.root), "--to", "1").output.splitlines()
+    assert planned[:-1] == [
+        *(f"would delete {name}" for name in entries),
+        "would delete 5 changelogs and checksum files of undone batches in state/",
+    ]
+    for copy, gone in after_each_deletion(stock.root, entries + later, tmp_path):
+        with spark_dstl.open(str(copy)) as checkpoint:
+            found = checkpoint.verify()
+            committed = max(int(path.name) for path in (copy / "commits").iterdir())
+            assert (found.is_damaged, found.newest_undamaged) == (False, committed), gone
+            done = checkpoint.apply_rollback(checkpoint.plan_rollback(1), stopped=True)
+            assert done.deleted == len(entries + later) - len(gone)
+        left = {path.name for path in (copy / "state").rglob("*.changelog*")}
+        assert left == {"1.changelog", "2.changelog", "5_a.changelog"}
+
+
+def test_a_query_that_commits_during_the_rollback_keeps_its_changelogs(
+    written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        planned = checkpoint.plan_rollback(1)
+        delete = checkpoint.storage.delete
+
+        def late(name: str) -> bool:
+            if name == "offsets/2":
+                written.plain_entry(4)
+            return delete(name)
+
+        monkeypatch.setattr(checkpoint.storage, "delete", late)
+        with pytest.raises(QuerySeemsToRun, match=r"commits/4 .* was written while"):
+            checkpoint.apply_rollback(planned, stopped=True)
+    assert (written.root / "state/0/0/5.changelog").exists()

@@ -7,7 +7,8 @@ the last batch has begun and is not committed, as after a crash.
 
 Spark would use a plain snapshot without a checkpoint id in its name as the state of a batch that runs again. Such a
 snapshot is deleted before the commit entry of its batch: until then the state is rebuilt from an earlier one. Spark's
-maintenance may write one during the rollback: those are deleted last.
+maintenance may write one during the rollback: those are deleted last. So are plain changelogs without an id: a batch
+needs its own until its entry is deleted, and if it runs again without changelogs, they would be read as its changes.
 
 Of a repartition `offsets/N` is deleted first: with it alone, Spark would run the batch with the new number of
 partitions on the state of the old number. Its snapshots are all that it is rebuilt from, so they are deleted last if
@@ -21,14 +22,15 @@ from __future__ import annotations
 import logging
 import shlex
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.changing import activity
-from spark_dstl.checkpoint.format.names import SNAPSHOT, checksums_of, number, plain_file
+from spark_dstl.checkpoint.format.names import CHANGELOG, checksums_of, file_of, number, plain_file
 from spark_dstl.checkpoint.pins import pins_of
 from spark_dstl.checkpoint.sparkfiles import HDFS_BACKED
+from spark_dstl.checkpoint.storage import AT_ONCE, at_once
 from spark_dstl.checkpoint.survey import Survey, entries_of, numbered
 from spark_dstl.checkpoint.verification.verify import rollback_obstacle, verify
 from spark_dstl.errors import CannotRollBack, DstlError, QuerySeemsToRun, UnreadableStorage
@@ -106,18 +108,22 @@ def _deletions(checkpoint: CheckpointAccess, survey: Survey, to: int) -> Iterato
             if name in there:
                 yield from checksums_of(name, there)
                 yield name
+    for name in filter(is_changelog, _plain_above(sorted(there), to)):
+        yield from checksums_of(name, there)
+        yield name
 
 
-def _snapshots_since(checkpoint: CheckpointAccess, to: int) -> Iterator[str]:
-    """Yield the plain snapshots of later versions that were written since the plan, each after its checksum files.
+def is_changelog(name: str) -> bool:
+    """Whether this is the name of a plain changelog, or of a checksum file of one."""
+    plain = plain_file(file_of(name).removeprefix("state/"))
+    return plain is not None and plain.kind == CHANGELOG
 
-    Executors write snapshots for some time after the end of a query, until the entries of the batches are deleted.
-    """
-    there = {stored.name for stored in checkpoint.storage.objects("state", recursive=True)}
-    for name in sorted(there):
+
+def _plain_above(there: Iterable[str], to: int) -> Iterator[str]:
+    """Yield the plain snapshots and changelogs of later versions, those whose names have no checkpoint id."""
+    for name in there:
         plain = plain_file(name.removeprefix("state/"))
-        if plain and plain.kind == SNAPSHOT and plain.id is None and plain.version > to + 1:
-            yield from checksums_of(name, there)
+        if plain and plain.id is None and plain.version > to + 1:
             yield name
 
 
@@ -125,7 +131,16 @@ def apply_rollback(
     checkpoint: CheckpointAccess, rollback: Rollback, stopped: bool = False, wait: Callable[[float], None] = time.sleep
 ) -> Rollback:
     """Delete the planned objects; see `Checkpoint.apply_rollback`. An interrupted rollback can be repeated."""
-    deleted = 0
+    deleted: list[str] = []
+
+    def delete(name: str) -> None:
+        if checkpoint.storage.delete(name):
+            deleted.append(name)
+
+    def delete_plain(name: str) -> None:
+        for one in (*checksums_of(name, there), name):
+            delete(one)
+
     try:
         activity.refuse_if_running(checkpoint, stopped, wait)
         activity.refuse_if_changed(checkpoint, rollback.newest)
@@ -135,15 +150,19 @@ def apply_rollback(
                     f"offsets/{batch} of {checkpoint.path} was written after this rollback was planned: a query ran on "
                     "it. Stop it, and plan the rollback again"
                 )
-        for done, name in enumerate(rollback.objects, start=1):
-            deleted += checkpoint.storage.delete(name)
-            checkpoint.progress("Deleting", done, len(rollback.objects))
-        for name in _snapshots_since(checkpoint, rollback.to):
-            deleted += checkpoint.storage.delete(name)
+        in_order = [name for name in rollback.objects if not is_changelog(name)]
+        for done, name in enumerate(in_order, start=1):
+            delete(name)
+            checkpoint.progress("Deleting", done, len(in_order))
+        _refuse_if_other(checkpoint, rollback)
+        # Executors write snapshots for some time after the end of a query.
+        there = {stored.name for stored in checkpoint.storage.objects("state", recursive=True)}
+        plain = list(_plain_above(there, rollback.to))
+        at_once(AT_ONCE, delete_plain, plain, lambda done: checkpoint.progress("Deleting changelogs", done, len(plain)))
     except BaseException as error:
         state = (
-            f"{deleted} of {len(rollback.objects)} objects are deleted, the newest batches first. The checkpoint still "
-            f"starts; to delete the rest, roll back again: dstl rollback {shlex.quote(checkpoint.path)} --to "
+            f"{len(deleted)} of {len(rollback.objects)} objects are deleted, the newest batches first. The checkpoint "
+            f"still starts; to delete the rest, roll back again: dstl rollback {shlex.quote(checkpoint.path)} --to "
             f"{rollback.to} --apply"
         )
         if isinstance(error, UnreadableStorage):
@@ -152,6 +171,12 @@ def apply_rollback(
             # The interrupt of a command.
             _logger.warning("The rollback is interrupted: %s", state)
         raise
+    _refuse_if_other(checkpoint, rollback)
+    return replace(rollback, deleted=len(deleted))
+
+
+def _refuse_if_other(checkpoint: CheckpointAccess, rollback: Rollback) -> None:
+    """Raise if a query or another rollback has changed which entries there are."""
     there = entries_of(checkpoint.storage)
     above = [batch for batch in there if batch > rollback.to]
     if above:
@@ -164,4 +189,3 @@ def apply_rollback(
             f"commits/{rollback.to} of {checkpoint.path} was deleted meanwhile: another rollback continues to an "
             "earlier batch. Let it end"
         )
-    return replace(rollback, deleted=deleted)

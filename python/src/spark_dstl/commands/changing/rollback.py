@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import click
 
 from spark_dstl.checkpoint.changing import activity
-from spark_dstl.checkpoint.changing.rollback import Rollback
+from spark_dstl.checkpoint.changing.rollback import Rollback, is_changelog
 from spark_dstl.commands.console.options import NUMBER, Location, located, report_option, stopped_option
 from spark_dstl.commands.console.printing import print_report
 
@@ -24,9 +24,10 @@ Examples:
 
 Without --apply it only lists what a rollback deletes: the pins of batches above M, the entries of commits/ and offsets/
 above M, the newest first, plain snapshots of later versions that Spark would read as new ones, the metadata of
-operators of batches above M (_metadata/v2), and the checksum files of these. After an interrupt at any point the
-checkpoint still starts, and the command can be repeated. The query, when started, runs the batches after M again, and
-its sink gets their output again. Its next run, or dstl gc, deletes data files that only the deleted entries name.
+operators of batches above M (_metadata/v2), plain changelogs of later versions, and the checksum files of these. After
+an interrupt at any point the checkpoint still starts, and the command can be repeated. The query, when started, runs
+the batches after M again, and its sink gets their output again. Its next run, or dstl gc, deletes data files that only
+the deleted entries name.
 
 Refused with exit code 1 if the state of batch M cannot be rebuilt, which is verified before, and with 4 if a query
 seems to run: if an object was written in the last {_QUIET} minutes or is written during {activity.LOOK_SECONDS:.0f}
@@ -60,7 +61,10 @@ def _lines(done: Rollback, applied: bool) -> Iterator[str]:
         yield f"Rolled back from batch {done.newest} to {done.to}: {done.deleted} objects deleted."
     else:
         for name in done.objects:
-            yield f"would delete {name}"
+            if not is_changelog(name):
+                yield f"would delete {name}"
+        if changelogs := sum(map(is_changelog, done.objects)):
+            yield f"would delete {changelogs} changelogs and checksum files of undone batches in state/"
         what = (
             f"undo what was begun after batch {done.to}"
             if done.newest == done.to
