@@ -67,7 +67,7 @@ private[store] final class DstlRocksDBFileManager(
     if (version == 0) Nil
     else {
       val there = look(version).keysIterator.toVector
-      there.find(_.id.isDefined).foreach(other => throw LogErrors.otherFormat(new Path(root, other.toString)))
+      there.find(_.id.isDefined).foreach(other => throw LogErrors.otherFormat(new Path(root, other.toString), 2, 1))
       there.map(_.version).filter(_ <= version)
     }
 

@@ -5,7 +5,6 @@ import java.util.UUID
 
 import scala.concurrent.{ExecutionContext, Future}
 
-import org.apache.hadoop.fs.Path
 import org.slf4j.LoggerFactory
 
 import sparkdstl.log.config.LogOptions
@@ -15,7 +14,7 @@ import sparkdstl.log.coordinator.retention.{Cleanup, Deleter, OrphanSweep, Reten
 import sparkdstl.log.coordinator.view.{GuardedState, Restart, RunState}
 import sparkdstl.log.error.ProtocolErrors
 import sparkdstl.log.format.Writer
-import sparkdstl.log.read.EntryReader
+import sparkdstl.log.read.{EntryReader, LoadedEntry}
 import sparkdstl.log.request.QueryStorage
 import sparkdstl.log.transport.{ExecutorLink, FromDriver, RunId}
 
@@ -36,11 +35,8 @@ final case class RunSetup(
 /** The resources that all runs of a driver share. */
 final case class DriverResources(executors: ExecutorLink, budget: InlineBudget, metrics: CommitMetrics)
 
-/**
- * A run that has begun, and what its start has read: the batches after its claim, and the newest commit entry, if it was read
- * whole.
- */
-final case class BegunRun(coordinator: RunCoordinator, listed: ListedBatches, newest: Option[(Path, Array[Byte])]) {
+/** A run that has begun, and what its start has read: the batches after its claim, and the newest commit entry if it has a log. */
+final case class BegunRun(coordinator: RunCoordinator, listed: ListedBatches, newest: Option[LoadedEntry]) {
 
   /** The newest committed batch, if its entry in `offsets` is missing. */
   def committedWithoutOffsets: Option[Long] =
@@ -68,8 +64,7 @@ object RunFactory {
             "runs. Set spark.sql.streaming.stateStore.dstl.storage.requireExclusiveCreate=true to refuse such storage."
         )
       }
-      val newest = claimed.newest.logged.flatMap(entry => entry.content.map(entry.path -> _))
-      BegunRun(assemble(storage, setup, driver, claimed, entries), claimed.listed, newest)
+      BegunRun(assemble(storage, setup, driver, claimed, entries), claimed.listed, claimed.newest.logged)
     }
   }
 

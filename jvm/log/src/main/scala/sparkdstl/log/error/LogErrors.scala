@@ -119,11 +119,11 @@ object LogErrors {
         "written late by a fenced driver"
     )
 
-  def otherFormat(snapshot: Path): DstlException =
-    DstlException("DSTL_OTHER_CHECKPOINT_FORMAT", "file" -> snapshot)(
-      s"$snapshot belongs to a checkpoint with state store checkpoint ids, and this query runs without them. Set " +
-        "spark.sql.streaming.stateStore.checkpointFormatVersion to what the checkpoint was begun with, 2 or later; Spark " +
-        "cannot change it."
+  def otherFormat(file: Path, format: Int, configured: Int): DstlException =
+    DstlException("DSTL_OTHER_CHECKPOINT_FORMAT", "file" -> file, "format" -> format, "configured" -> configured)(
+      s"The checkpoint of $file has format $format, and $configured is configured. Set " +
+        s"spark.sql.streaming.stateStore.checkpointFormatVersion to $format, with which the query continues: this Spark " +
+        "does not change the format. Format 2 takes Spark 4.0 or later."
     )
 
   def tooLarge(file: Path, length: Long, limit: Long): DstlException =

@@ -173,8 +173,8 @@ private[config] object ErrorReference {
     DocumentedError(
       "DSTL_OTHER_CHECKPOINT_FORMAT",
       Read,
-      "The checkpoint has state store checkpoint ids, and the query runs without.",
-      "Set `spark.sql.streaming.stateStore.checkpointFormatVersion` to 2 or later."
+      "The checkpoint has state store checkpoint ids, and the query runs without; before Spark 4.3 also the other way round.",
+      "Set `spark.sql.streaming.stateStore.checkpointFormatVersion` to the format that the error names."
     ),
     DocumentedError(
       "DSTL_LOG_TOO_LARGE",

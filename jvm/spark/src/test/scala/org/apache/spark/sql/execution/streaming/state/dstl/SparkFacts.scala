@@ -56,4 +56,7 @@ object SparkFacts {
 
   /** Whether Spark has a data source for state. */
   val HasStateSource: Boolean = since(4, 0)
+
+  /** Whether a query continues a checkpoint of format 1 with format 2. */
+  val AddsCheckpointIds: Boolean = since(4, 3)
 }

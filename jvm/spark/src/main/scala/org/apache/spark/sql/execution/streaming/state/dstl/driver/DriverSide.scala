@@ -224,6 +224,7 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     // Else the claim of a start that fails looks like that of a run.
     Causes.cleaningUp(end(made)) {
       val finished = explained(checkpoint) {
+        begun.newest.foreach(CheckpointFormat.check(_, SQLConf.get))
         val finished = finishRepartition(begun, storage, files)
         if (finished.isEmpty)
           begun.missingOffsets.foreach(batch => throw LogErrors.missingOffsets(storage.location.offsetsOf(batch)))

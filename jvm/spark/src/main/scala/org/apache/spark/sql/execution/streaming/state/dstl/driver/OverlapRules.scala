@@ -43,10 +43,7 @@ private[driver] object OverlapRules {
    * @param conf of the query, as its first batch has fixed it
    */
   def writesPlainSnapshots(conf: SQLConf): Boolean =
-    conf.getConfString(FormatVersion, "1") == "1" && conf.stateStoreProviderClass != EntryPoints.Provider
-
-  // Spark 3.5 has no constant for it.
-  private val FormatVersion = "spark.sql.streaming.stateStore.checkpointFormatVersion"
+    CheckpointFormat.of(conf) == 1 && conf.stateStoreProviderClass != EntryPoints.Provider
 
   /** Called by the thread that drives the query. */
   def allow(query: StreamExecution): Boolean = sinks(query.sink.getClass.getName) && query.logicalPlan.collect {

@@ -56,7 +56,7 @@ private[driver] final class StartReads(root: Path, files: CheckpointFiles, known
       case (name, objects) if objects.isEmpty => known.changed(new Path(root, name))
       case (name, objects) => known.listed(new Path(root, name), objects.iterator.map(status).toVector)
     }
-    begun.newest.foreach { case (entry, content) => known.read(entry, content) }
+    for (entry <- begun.newest; content <- entry.content) known.read(entry.path, content)
     if (DriverReadsSchemas) begun.coordinator.stores.map(_.split('/')).foreach {
       case Array(operator, "0", ofJoin) => content(new Path(state, s"$operator/0/$ofJoin/_metadata/schema"))
       case _ =>

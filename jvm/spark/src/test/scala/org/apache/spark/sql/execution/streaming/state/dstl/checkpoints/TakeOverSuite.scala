@@ -9,6 +9,7 @@ import org.apache.commons.io.FileUtils
 
 import org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider
 import org.apache.spark.sql.execution.streaming.state.dstl._
+import org.apache.spark.sql.execution.streaming.state.dstl.runtime.BuiltFor
 
 /**
  * Checkpoints that queries continue with stock Spark and with the log in turn, for operators with one and with several stores, and
@@ -104,7 +105,7 @@ class TakeOverSuite extends ComparisonSuite {
     assert(Outcome(playing.output, Operator.totals.state.map(playing.readState)) == expectedOf(Operator.totals))
   }
 
-  // Spark 4.2.0 refuses all of these. If a later one allows some, this project's provider must as well.
+  // Spark 4.2 refuses all of these, and 4.3 those from 2 to 1: what Spark allows, this project's provider must as well.
   for (operator <- Seq(Operator.totals, Operator.snapshots); (from, to) <- Seq((1, 2), (2, 1)))
     test(s"${operator.name}: a change of checkpoint format version from $from to $to behaves as in stock Spark") {
       val outcomes = Seq(stock, ours).map { contender =>
@@ -115,6 +116,27 @@ class TakeOverSuite extends ComparisonSuite {
       // Stock Spark fails on the snapshots' names; this project's provider names the cause.
       val named = outcomes.head.left.map(_ => "DSTL_OTHER_CHECKPOINT_FORMAT")
       assert(outcomes(1) == outcomes.head || outcomes(1) == named)
+    }
+
+  for ((from, to) <- Seq((1, 2), (2, 1)))
+    test(
+      s"a start with checkpoint format $to on a log of $from is refused by name, and one with the old format continues"
+    ) {
+      assume(BuiltFor.Line != "3.5", "this Spark has one format")
+      assume(from == 2 || !SparkFacts.AddsCheckpointIds, "this Spark continues, as a test above compares")
+      for (contender <- Seq(ours, below)) {
+        val playing =
+          new Playing(Operator.totals, inFormat(from, contender).head, fresh(s"${contender.name}-$from-$to"))
+        playing.play(batches.take(2))
+        configure(playing.session, inFormat(to, contender).head)
+        val error = failure(playing.play(batches.drop(2)))
+        assert(error.contains("DSTL_OTHER_CHECKPOINT_FORMAT"), error)
+        assert(error.contains(s"commits/1 has format $from, and $to is configured. Set $formatKey to $from"), error)
+        assert(!Files.exists(playing.checkpoint.resolve("offsets/2")), "a batch was begun")
+        configure(playing.session, inFormat(from, contender).head)
+        playing.catchUp()
+        assert(playing.output == expectedOf(Operator.totals).batches)
+      }
     }
 
   /** Spark's name for the innermost error that has one. */
