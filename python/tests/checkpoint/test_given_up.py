@@ -43,6 +43,16 @@ def test_the_oldest_batches_whose_state_spark_has_deleted_are_no_damage(
         assert checkpoint.export(str(tmp_path / "export"), stopped=True).batches == list(range(snapshots[0] - 1, 7))
 
 
+def test_older_changes_in_the_log_are_no_state_of_a_batch_without_the_log(tmp_path: Path) -> None:
+    root = maintained(tmp_path / "q", 3, (5, 6, 7))
+    written = WrittenCheckpoint(root, partitions=1, provider=STOCKS)
+    for batch in range(3):
+        written.batch(batch)
+        (root / f"offsets/{batch}").unlink()
+    found = verified(aged(root))
+    assert (found.damages, found.lost, list(found.given_up)) == ([], {}, [3])
+
+
 @pytest.mark.parametrize(
     ("oldest", "snapshots", "changelogs", "lost"),
     [

@@ -71,11 +71,6 @@ class StoreFacts:
     ahead: dict[tuple[int, str | None], StoredObject] = field(default_factory=dict)
 
     @property
-    def versions(self) -> set[int]:
-        """The versions of which there is a changelog or a snapshot."""
-        return {*self.logged, *(version for version, _ in (*self.held, *self.plain, *self.zips))}
-
-    @property
     def has_other_base(self) -> bool:
         """Whether the newest version can be rebuilt from something else than what counts as abandoned."""
         versions = self.logged.keys() | {version for version, _ in self.plain}

@@ -24,7 +24,7 @@ class Rebuilt:
 
     `held_above` are those that can be rebuilt now, but not after the entries above theirs are deleted. `bases` are the
     versions of the snapshots that versions are rebuilt from, 0 for none. `deleted_below` is the version of the lowest
-    snapshot if the store has nothing of a lower one, as after a deletion; else 0.
+    snapshot if the store has no plain file of a lower one, as after a deletion; else 0.
     """
 
     lost: dict[int, str]
@@ -157,7 +157,8 @@ def rebuild(store: Store, look: Look, bad: Bad, partitions: dict[int, int]) -> R
     # No retained batch has the partition of a store that was left by a repartition.
     default = _NEVER if retained and not needed else 0
     lowest = min((bases.get(version, 0) for version in needed[:1]), default=default)
-    first = min(facts.versions, default=0)
+    # Retention deletes changelogs in the log later than Spark's maintenance the plain files above them.
+    first = min((version for version, _ in (*facts.held, *facts.plain, *facts.zips)), default=0)
     return Rebuilt(lost, held_above, lowest, bases, deleted_below=first if first in snapshots and first <= upto else 0)
 
 

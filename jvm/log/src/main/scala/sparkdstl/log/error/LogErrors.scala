@@ -80,8 +80,8 @@ object LogErrors {
     damaged(
       entry,
       0,
-      s"it has no log, and state/$segment does not exist either. It was cut off after Spark's lines, or files of state/ were " +
-        "deleted"
+      s"it has no log, and state/$segment does not exist either. Spark's maintenance deletes the states of old batches, and then " +
+        "only a later batch can be read; or the entry was cut off after Spark's lines, or files of state/ were deleted"
     )
 
   /** An entry in `offsets` is missing that Spark reads at a start. */
