@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pyarrow.parquet
 import pytest
@@ -17,7 +18,6 @@ from pyspark.sql import SparkSession
 
 import query_driver
 import spark_dstl
-from driver_process import start_driver
 from harness import Run, free_port
 from monitored import BATCHES, Place, browser, collecting, monitored, rendered
 from scenarios import Aggregation
@@ -28,19 +28,6 @@ from spark_dstl.monitoring.ui_charts import CHARTS, SETTING
 from spark_facts import SEGMENTS_OF_A_STORE
 
 ROOT = Path(__file__).resolve().parents[2]
-# The page's examples need a session and a query.
-EXAMPLES = """
-from pathlib import Path
-from pyspark.sql import SparkSession
-import query_driver, settings, spark_dstl
-builder = SparkSession.builder.config(map=settings.base_confs("local[2]", Path().absolute()))
-spark = spark_dstl.configure(builder).getOrCreate()
-rows = query_driver.aggregation(spark, Path("input").absolute())
-query = rows.writeStream.outputMode("update").format("noop").option("checkpointLocation", "checkpoint").start()
-{}
-query.stop()
-spark.stop()
-"""
 # Spark reports no batch before the query has ended.
 ENDS_WITHOUT_STOP = """
 import threading
@@ -124,15 +111,24 @@ def test_a_program_that_ends_without_stopping_spark_keeps_all_batches_and_prints
     assert "py4j" not in done.stderr, done.stderr
 
 
-def test_the_python_examples_of_the_monitoring_page_run(tmp_path: Path) -> None:
+def test_the_python_examples_of_the_monitoring_page_run(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     examples = re.findall(r"```python\n(.*?)```", (ROOT / "docs/monitoring.md").read_text(encoding="utf-8"), re.DOTALL)
     assert len(examples) == 2
     Aggregation.generate(files=2, rows=30).write(tmp_path / "input")
-    (tmp_path / "examples.py").write_text(EXAMPLES.format("\n".join(reversed(examples))))
-    variables = {"PYTHONPATH": os.pathsep.join(sys.path)}
-    with start_driver([sys.executable, "examples.py"], variables, tmp_path, "examples") as driver:
-        driver.succeed()
-    assert re.search(r"^batch \d+: \d+ ms, of which the commit \d+ ms; log: \d+ bytes$", driver.log(), re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    session = contender(spark, "dstl")
+    sink = query_driver.aggregation(session, tmp_path / "input").writeStream.outputMode("update").format("noop")
+    query = sink.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    try:
+        exec("\n".join(reversed(examples)), {"spark_dstl": spark_dstl, "spark": session, "query": query})
+    finally:
+        query.stop()
+        # Later, the listener would write to another working directory.
+        cast(Any, spark.sparkContext._jsc).sc().listenerBus().waitUntilEmpty()
+    printed = capsys.readouterr().out
+    assert re.search(r"^batch \d+: \d+ ms, of which the commit \d+ ms; log: \d+ bytes$", printed, re.MULTILINE)
     assert pyarrow.parquet.read_table(tmp_path / "clicks.parquet").num_rows > 0
 
 
