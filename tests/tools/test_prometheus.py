@@ -9,13 +9,15 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
+from pyspark.sql import SparkSession
 
+from clicks import Clicks
 from monitored import BATCHES, Place, monitored
 from prometheus import program, prometheus
 
@@ -29,7 +31,8 @@ DASHBOARD = CONF / "grafana-dashboard.json"
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """A driver whose UI has the servlet for Prometheus."""
+    """A driver whose UI has the servlet for Prometheus; without Prometheus, none starts."""
+    program("prometheus")
     sink = "spark.metrics.conf.driver.sink.prometheusServlet"
     confs = {
         "spark.metrics.namespace": "${spark.app.name}",
@@ -58,13 +61,21 @@ def promtool(*arguments: object) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_alerts_and_dashboard_use_only_metrics_of_the_source(place: Place) -> None:
-    gauges = json.loads(place.get("/metrics/json/"))["gauges"]
-    figures = (name.partition(".dstl.")[2] for name in gauges if ".dstl." in name)
+def test_alerts_and_dashboard_use_only_metrics_of_the_source(tmp_path: Path, spark: SparkSession) -> None:
+    Clicks.create(spark, tmp_path, files=1).resume()
+    (source,) = registered(spark)
+    figures = source.metricRegistry().getGauges().keySet()
     exported = {"dstl_" + re.sub(r"^requests\.\w+\.", "requests.", name).replace(".", "_") for name in figures}
     named = re.findall(r"\bdstl_\w+", ALERTS.read_text(encoding="utf-8") + " ".join(expressions()))
     assert "dstl_requests_hedges" in named
     assert set(named) <= exported
+
+
+def registered(spark: SparkSession) -> list[Any]:
+    """The source of the log's metrics in the metrics system of the driver."""
+    jvm = cast(Any, spark.sparkContext._jvm)
+    found = jvm.org.apache.spark.SparkEnv.get().metricsSystem().getSourcesByName("dstl")
+    return [found.apply(number) for number in range(found.size())]
 
 
 def test_every_alert_has_a_firing_and_a_silent_case() -> None:
