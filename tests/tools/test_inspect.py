@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,9 +13,8 @@ from pyspark.sql import SparkSession
 
 import spark_dstl
 from clicks import RETAIN_LITTLE, Clicks
-from harness import Run
-from scenarios import Aggregation
-from settings import FORMAT_VERSION, IN_FULL, STATE_STORE, log_confs
+from driver_process import POLL_SECONDS
+from settings import FORMAT_VERSION, IN_FULL, STATE_STORE
 from settings import dstl as dstl_settings
 
 FILES = 6
@@ -76,30 +77,29 @@ def test_a_query_continues_after_an_interrupted_rollback(tmp_path: Path, spark: 
     assert result.exit_code == 0, result.output
 
 
-def test_verify_finds_no_damage_while_a_query_runs(tmp_path: Path) -> None:
+def test_verify_finds_no_damage_while_a_query_runs(tmp_path: Path, spark: SparkSession) -> None:
     """The query commits batches, makes snapshots and deletes entries and data files meanwhile."""
-    confs = {
-        **log_confs(),
+    settings = {
         **SNAPSHOTS,
         **RETAIN_LITTLE,
         **dstl_settings(inline__maxSegmentSize="0"),
         f"{STATE_STORE}.maintenanceInterval": "100ms",
     }
-    batches = 30 if IN_FULL else 15
-    run = Run.create(tmp_path, Aggregation.generate(files=batches, rows=30), confs=confs)
-    query = run.queries[0]
-    root = Path(query.checkpoint)
+    clicks = Clicks.create(spark, tmp_path / "run", 30 if IN_FULL else 15, settings)
+    root = clicks.checkpoint
     looks = 0
-    with run.start() as driver:
-        driver.wait_until((root / "commits/0").exists, "a commit")
-        while query.written() < batches:
+    with ThreadPoolExecutor() as beside:
+        running = beside.submit(clicks.resume)
+        while not running.done() and not (root / "commits/0").exists():
+            time.sleep(POLL_SECONDS)
+        while not running.done():
             result = dstl("verify", root, "--deep")
             assert result.exit_code == 0, result.output
             looks += 1
-        driver.succeed()
+        running.result()
+    clicks.check()
     assert looks > 3
-    assert min(run.committed(query)) > 3
-    # The process may have exited before the run marked its end.
+    assert min(clicks.run.committed(clicks.query)) > 3
     result = dstl("gc", root, "--apply", "--stopped")
     assert result.exit_code == 0, result.output
     result = dstl("verify", root, "--deep")
