@@ -7,7 +7,8 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -24,59 +25,70 @@ from settings import jars, log_confs
 from spark_dstl.release import installed_line
 from wire import Fault, Rule, Wire, wire
 
-COMMIT = re.compile(r"/query-0/commits/\d+$")
+COMMIT = re.compile(r"/query-1/commits/\d+$")
 PAUSED = "driver.before-commit-entry"
 NAMESPACE = ("unshare", "-rm", "sh", "-c")
 
 
-@contextmanager
-def clicks_on_s3(work: Path, monkeypatch: pytest.MonkeyPatch, files: int) -> Iterator[tuple[Run, Wire]]:
-    """The query on an imitation of S3, and the proxy between them; the environment has the settings of both."""
+@dataclass(frozen=True)
+class OnS3:
+    """Queries on an imitation of S3, the proxy between them, and an application that runs them."""
+
+    run: Run
+    between: Wire
+    application: Reader
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OnS3]:
+    """A query for each test."""
+    work = tmp_path_factory.mktemp("clicks")
+    inputs = [Aggregation.generate(files, rows=30) for files in (5, 2)]
     with imitation() as server, wire(server.port) as between:
-        for name, value in environment(between.address).items():
-            monkeypatch.setenv(name, value)
-        confs = {**log_confs(), **RETAIN_LITTLE}
-        yield on_s3(work, server, Aggregation.generate(files, rows=30), confs=confs, address=between.address), between
+        run = on_s3(work, server, *inputs, confs={**log_confs(), **RETAIN_LITTLE}, address=between.address)
+        (work / "application").mkdir()
+        with closing(Reader(work / "application", run.confs)) as application:
+            yield OnS3(run, between, application)
 
 
-def test_a_missing_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def clicks(started: OnS3, monkeypatch: pytest.MonkeyPatch) -> OnS3:
+    """The same without rules of the proxy; the environment has the settings for commands."""
+    for name, value in environment(started.between.address).items():
+        monkeypatch.setenv(name, value)
+    started.between.begin([])
+    return started
+
+
+def test_a_missing_permission(clicks: OnS3) -> None:
     may_not_read = Rule(Fault.DENIED, "GET", r"^/[^/?]+/[^?]+$")
     may_not_delete = [Rule(Fault.DENIED, "DELETE"), Rule(Fault.DENIED, "POST", r"\?delete")]
-    places = {"s3a://my-bucket/checkpoints": ROOT}
-    (tmp_path / "application").mkdir()
-    with (
-        Recipe("A permission is missing", places) as recipe,
-        clicks_on_s3(tmp_path, monkeypatch, files=5) as (run, between),
-        closing(Reader(tmp_path / "application", run.confs)) as application,
-    ):
+    run, between = replace(clicks.run, queries=clicks.run.queries[:1]), clicks.between
+    with Recipe("A permission is missing", {"s3a://my-bucket/checkpoints": ROOT}) as recipe:
         for missing in ([may_not_read], may_not_delete):
             between.rules[:] = missing
             with pytest.raises(Failed) as failed:
-                run.complete(application)
+                run.complete(clicks.application)
             recipe.sees(str(failed.value))
         between.rules[:] = [may_not_read]
         recipe.sees(recipe.types(exit_code=1))
         between.rules.clear()
-        run.complete(application)
+        run.complete(clicks.application)
         recipe.sees(recipe.types())
 
 
-def test_storage_that_is_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_storage_that_is_slow(clicks: OnS3) -> None:
     """Each put of the probe and each commit takes longer than a second, the default timeout before a hedge."""
-    with (
-        Recipe("Storage has become slow", {"s3a://my-bucket/checkpoints": ROOT}) as recipe,
-        clicks_on_s3(tmp_path, monkeypatch, files=2) as (run, between),
-    ):
+    between = clicks.between
+    with Recipe("Storage has become slow", {"s3a://my-bucket/checkpoints": ROOT}) as recipe:
         between.rules[:] = [Rule(Fault.HELD, target=r"/\.dstl-probe-\w+/put-|/commits/", held_seconds=1.2)]
         recipe.sees(recipe.types())
-        run.confs.update(recipe.sets())
-        with run.start() as driver:
-            driver.succeed()
+        confs = clicks.run.confs | recipe.sets()
+        replace(clicks.run, queries=clicks.run.queries[1:], confs=confs).complete(clicks.application)
         written = [seen.target for seen in between.seen if seen.method == "PUT" and COMMIT.search(seen.target)]
         assert len(written) == len(set(written)) > 1
         between.rules.clear()
         recipe.sees(recipe.types())
-        run.check()
 
 
 def test_a_full_disk(tmp_path: Path, reader: Reader) -> None:
