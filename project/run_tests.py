@@ -80,7 +80,8 @@ def main() -> int:
         environment: Stage = ("Python environment", partial(check, "Python environment", "make", "venv"))
         stages = list(other_lines(tested))
         if DEFAULT_LINE in tested:
-            stages = stages_of_default(running.enter_context(compiling()), stages)
+            compiler = running.enter_context(background("project/sbt", "-Dsbt.supershell=false", "Test/compile"))
+            stages = stages_of_default(running, compiler, stages)
         for name, stage in (environment, *stages):
             say(f"{name} ...")
             began = time.monotonic()
@@ -106,10 +107,10 @@ def check(name: str, *command: str) -> Outcome:
     return Outcome() if run(name, command) == 0 else Outcome(failed=1, failures=(name,))
 
 
-def stages_of_default(compiler: "subprocess.Popen[bytes]", others: list[Stage]) -> list[Stage]:
+def stages_of_default(running: ExitStack, compiler: "subprocess.Popen[bytes]", others: list[Stage]) -> list[Stage]:
     """Return what concerns no Spark or the default one, with the stages of others before the slowest."""
     return [
-        ("format, style and types", partial(check, "format, style and types", "make", "lint-python")),
+        ("format, style and types", lambda: lint(running)),
         ("Python unit tests", lambda: pytest("Python unit tests", "python/tests", "-n", "2")),
         ("Scala", lambda: scala(compiler)),
         *others,
@@ -152,10 +153,18 @@ def pytest(name: str, *options: str, line: str = DEFAULT_LINE) -> Outcome:
     return Outcome(outcome.passed, outcome.failed or int(code != 0 or outcome.passed == 0), outcome.failures)
 
 
+def lint(running: ExitStack) -> Outcome:
+    """Check Python on one processor; on another, make the class archive that all end-to-end tests would wait for."""
+    running.enter_context(background("nice", PYTHON, str(ROOT / "tests" / "support" / "class_archive.py")))
+    return check("format, style and types", "make", "lint-python")
+
+
 @contextmanager
-def compiling() -> Iterator["subprocess.Popen[bytes]"]:
-    """Compile the JVM modules meanwhile, as Python's packages wait for the network; errors show with the tests."""
-    command = ("project/sbt", "-Dsbt.supershell=false", "Test/compile")
+def background(*command: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run a command meanwhile without its output: what fails in it fails again in a later stage, or costs only time.
+
+    JVM modules are compiled as Python's packages wait for the network.
+    """
     quiet = subprocess.DEVNULL
     with subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True) as process:
         try:

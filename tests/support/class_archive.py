@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A class data sharing archive of Spark's classes: loading them takes a third of the time of a short-lived driver.
 
-The first process that needs the archive makes it with a small query; other processes run without it meanwhile. A JVM
-ignores an archive of another version or class path.
+The first process that needs the archive makes it with a small query, as `class_archive.py` does without an argument;
+other processes run without it meanwhile. A JVM ignores an archive of another version or class path.
 """
 
 from __future__ import annotations
@@ -66,16 +66,22 @@ def _make(archive: Path) -> None:
 
 
 def main() -> None:
-    """Run typical queries in a JVM that writes the archive to the given directory when it ends."""
+    """Make the archive, or run typical queries in a JVM that writes it to the given directory when it ends."""
     import query_driver
     import settings
     from harness import Run
     from scenarios import Aggregation, JoinAggregation
 
+    os.environ.setdefault("JDK_JAVA_OPTIONS", settings.JVM_OPTIONS)
+    if len(sys.argv) == 1:
+        java_option()
+        return
     work = Path(sys.argv[1])
     scenarios = (Aggregation.generate(files=2), JoinAggregation.generate(files=1))
     run = Run.create(work, *scenarios, confs=settings.stock_confs())
-    run.confs["spark.driver.extraJavaOptions"] = f"{settings.SHORT_LIFE} -XX:ArchiveClassesAtExit={work}/classes.jsa"
+    run.confs["spark.driver.extraJavaOptions"] = (
+        f"{settings.SHORT_LIFE} -Djava.io.tmpdir={work} -XX:ArchiveClassesAtExit={work}/classes.jsa"
+    )
     specification = run.specification("run", run.confs, parent=None)
     spark = query_driver.session(specification)
     query_driver.run(spark, specification)
