@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyspark
 
+import class_archive
 from driver_process import Driver, start_driver
 from harness import free_port, listens
 
@@ -57,5 +58,6 @@ def _process(name: str, kind: str, host: str, options: list[str], work: Path) ->
     script = Path(pyspark.__file__).parent / "bin" / "spark-class"
     # Without it, the web UI would listen on all network interfaces.
     variables = {"SPARK_LOCAL_IP": host, "SPARK_DAEMON_MEMORY": "256m"}
+    variables["SPARK_DAEMON_JAVA_OPTS"] = f"-XX:+UseSerialGC {class_archive.java_option()}"
     command = [str(script), f"{DEPLOY}.{kind.lower()}.{kind}", "--webui-port", "0", *options]
     return start_driver(command, variables, work, name)

@@ -31,8 +31,9 @@ def output(command: list[str], **environment: str) -> list[str]:
 
 
 def test_a_session_without_the_jar_is_refused_while_it_runs_and_after_it(tmp_path: Path) -> None:
-    submitted = "--conf spark.master=local[1] --conf spark.ui.enabled=false pyspark-shell"
-    lines = output([sys.executable, str(DRIVER)], PYSPARK_SUBMIT_ARGS=submitted, SPARK_LOCAL_DIRS=str(tmp_path))
+    confs = base_confs("local[1]", tmp_path)
+    submitted = " ".join(f"--conf '{key}={value}'" for key, value in confs.items())
+    lines = output([sys.executable, str(DRIVER)], PYSPARK_SUBMIT_ARGS=f"{submitted} pyspark-shell")
     assert len(lines) == 3
     for line in lines:
         assert line.startswith("JarNotLoaded: Spark is running already, and was started without the jar")
