@@ -69,6 +69,9 @@ final class RunCoordinator private[coordinator] (
   def mayPlanAhead: Boolean = state.get.sealsAll
 
   def hasSeals(batch: Long): Boolean = ledger.hasSeals(batch)
+
+  /** The directories of the stores whose changes in the batch tasks have reported. */
+  def sealedStores(batch: Long): Set[String] = ledger.sealedStores(batch)
   def isAtWork: Boolean = state.get.isAtWork
 
   /** Answers a message of an executor. Does not throw. */

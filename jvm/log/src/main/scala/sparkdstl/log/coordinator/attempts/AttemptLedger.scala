@@ -90,8 +90,13 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     settled.foreach(_.trySuccess(()))
   }
 
-  def hasSeals(batch: Long): Boolean =
-    synchronized(batches.get(batch).exists(_.attempts.valuesIterator.exists(a => !a.withdrawn && a.segments.nonEmpty)))
+  def hasSeals(batch: Long): Boolean = sealedStores(batch).nonEmpty
+
+  /** The directories of the stores that attempts for the batch have sealed. */
+  def sealedStores(batch: Long): Set[String] = synchronized {
+    batches.get(batch).iterator.flatMap(_.attempts.valuesIterator).filterNot(_.withdrawn)
+      .flatMap(_.segments.valuesIterator).map(_.store).toSet
+  }
 
   /**
    * Closes `batch` to further seals, and chooses attempts for its stores: by the checkpoint ids in the commit entry, if it has

@@ -10,25 +10,41 @@ import org.apache.spark.sql.execution.streaming.state.dstl.transport.QueryShims
 /**
  * A batch that its sink skips because the sink has the batch's output already: a driver died between the sink's commit and the
  * commit entry, or a user rolled back. Sinks that identify a batch by its number skip it (`FileStreamSink.addBatch`, Delta's,
- * idempotent writes in `foreachBatch`). A function of `foreachBatch` may run nothing, too. With stock Spark the state is in files then; the changes that the driver had not written
- * to the log are gone. So the batch is computed again, from the same input and on the same state, and its output discarded.
+ * idempotent writes in `foreachBatch`). With stock Spark the state is in files then; the changes that the driver had not written to
+ * the log are gone. A function of `foreachBatch` may also read nothing, or only some partitions (`first`, `show`), whose state alone
+ * has changed. So the batch is computed again, from the same input and on the same state, and its output discarded.
  */
 private[dstl] object SkippedBatch extends Logging {
 
-  /** Runs on the thread that drives the query, before the batch is committed. Fails if the batch fails. */
-  def computeAgain(query: DrivenQuery, batch: Long): Unit =
-    query.execution.flatMap(QueryShims.planOf(_, batch)).filter(wasSkipped).foreach { execution =>
+  /**
+   * Runs on the thread that drives the query, before the batch is committed. Fails if the batch fails.
+   *
+   * @param stores the directories of the stores whose changes tasks have reported
+   */
+  def computeAgain(query: DrivenQuery, batch: Long, stores: Set[String]): Unit =
+    query.execution.flatMap(QueryShims.planOf(_, batch)).filter(wasSkipped(_, stores)).foreach { execution =>
       logWarning(
-        s"The sink has skipped batch $batch of query ${query.query}, whose output it has already or does not want. Its state is " +
-          "computed again"
+        s"The sink has skipped batch $batch of query ${query.query}, or partitions of it, whose output it has already or does " +
+          "not want. The batch's state is computed again"
       )
       SQLExecution.withNewExecutionId(execution, Some(s"state of batch $batch"))(execution.toRdd.count()): Unit
     }
 
-  /** Whether no task has completed any stateful operator. */
-  private def wasSkipped(execution: IncrementalExecution): Boolean = {
+  /** Whether no task has completed any stateful operator, or not those of all partitions of one. */
+  private def wasSkipped(execution: IncrementalExecution, stores: Set[String]): Boolean = {
     val writers = execution.executedPlan.collect { case writer: StateStoreWriter => writer }
-    writers.nonEmpty && writers.forall(_.longMetric(Instances).value == 0)
+    def completed(writer: StateStoreWriter) = writer.longMetric(Instances).value
+    if (stores.isEmpty) writers.nonEmpty && writers.forall(completed(_) == 0)
+    else {
+      val byOperator = stores.toVector.map(_.split('/')).groupMap(_(0))(_(1))
+      writers.exists { writer =>
+        val partitions = writer.children.map(_.outputPartitioning.numPartitions).max
+        val reported = writer.stateInfo.flatMap(of => byOperator.get(of.operatorId.toString)).getOrElse(Vector.empty)
+        val storesOfOne = reported.groupBy(identity).valuesIterator.map(_.size).maxOption.getOrElse(1)
+        // A task may have completed without changes for the log, as of a snapshot; and another one twice.
+        reported.distinct.size < partitions && completed(writer) < partitions.toLong * storesOfOne
+      }
+    }
   }
 
   private val Instances = "numStateStoreInstances"

@@ -42,7 +42,7 @@ private[files] final class CommitsDirectory(
   private def commit(entry: Path, batch: Long, content: Array[Byte]): Unit = owner() match {
     case Some(run) =>
       FailPoints.hit("driver.seals-pending", batch)
-      if (!run.coordinator.hasSeals(batch)) StreamThread.query.foreach(SkippedBatch.computeAgain(_, batch))
+      StreamThread.query.foreach(SkippedBatch.computeAgain(_, batch, run.coordinator.sealedStores(batch)))
       waiting.on(run.commit(batch, content))
       FailPoints.hit("driver.after-commit-entry", batch)
     case None =>

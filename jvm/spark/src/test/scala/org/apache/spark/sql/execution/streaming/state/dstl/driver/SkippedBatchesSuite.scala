@@ -8,8 +8,8 @@ import java.util.concurrent.ConcurrentHashMap
 
 import scala.jdk.CollectionConverters._
 
-import org.apache.spark.sql.execution.streaming.state.dstl.ComparisonSuite
 import org.apache.spark.sql.{DataFrame, Row, SparkSession}
+import org.apache.spark.sql.execution.streaming.state.dstl.ComparisonSuite
 import org.apache.spark.sql.streaming.{DataStreamWriter, Trigger}
 
 /**
@@ -66,5 +66,22 @@ class SkippedBatchesSuite extends ComparisonSuite {
       if (!seen.containsKey(number)) seen.put(number, batch.collect().map(_.getString(0)).sorted.toSeq): Unit
     })
     assert(seen.asScala.toMap == Map(0L -> Seq("a", "b"), 1L -> Seq("c"), 2L -> Seq("d"), 3L -> Seq("e")))
+  }
+
+  // Stock Spark fails the next batch, whose tasks lack the state of the others.
+  test("a foreachBatch function may read only some partitions of a batch") {
+    val own = session(ours)
+    val place = new Place("some")
+    val counts = new ConcurrentHashMap[Long, Set[Long]]
+    val words = own.readStream.text(place.input.toString).groupBy("value").count()
+    (0 to 3).foreach { number =>
+      Files.writeString(place.input.resolve(s"$number.txt"), (0 until 12).mkString("\n"))
+      words.writeStream.outputMode("update").option("checkpointLocation", place.checkpoint.toString)
+        .trigger(Trigger.AvailableNow()).foreachBatch { (batch: DataFrame, number: Long) =>
+          if (number == 1) batch.first(): Unit
+          else counts.put(number, batch.collect().map(_.getLong(1)).toSet): Unit
+        }.start().awaitTermination()
+    }
+    assert(counts.asScala.toMap == Map(0L -> Set(1L), 2L -> Set(3L), 3L -> Set(4L)))
   }
 }
