@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A rollback whose deletions fail, or during which executors of the stopped query still write."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -146,8 +147,9 @@ def test_plain_changelogs_of_undone_batches_are_deleted_after_their_entries(tmp_
         assert left == {"1.changelog", "2.changelog", "5_a.changelog"}
 
 
-def test_a_query_that_commits_during_the_rollback_keeps_its_changelogs(
-    written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("commit", [WrittenCheckpoint.batch, WrittenCheckpoint.plain_entry])
+def test_a_commit_during_the_rollback_is_an_error_and_keeps_its_changelogs(
+    written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch, commit: Callable[[WrittenCheckpoint, int], object]
 ) -> None:
     with spark_dstl.open(str(written.root)) as checkpoint:
         planned = checkpoint.plan_rollback(1)
@@ -155,10 +157,11 @@ def test_a_query_that_commits_during_the_rollback_keeps_its_changelogs(
 
         def late(name: str) -> bool:
             if name == "offsets/2":
-                written.plain_entry(4)
+                commit(written, 4)
             return delete(name)
 
         monkeypatch.setattr(checkpoint.storage, "delete", late)
         with pytest.raises(QuerySeemsToRun, match=r"commits/4 .* was written while"):
             checkpoint.apply_rollback(planned, stopped=True)
-    assert (written.root / "state/0/0/5.changelog").exists()
+    plain = commit is WrittenCheckpoint.plain_entry
+    assert (written.root / "state/0/0/5.changelog").exists() == plain

@@ -76,6 +76,7 @@ class CopiedCheckpointSuite extends QuerySuite with Patience {
     // Spark 4.0 reads no commit entry for that, but the tasks do. A second attempt of the task fails as well.
     if (spark.version.startsWith("4.0."))
       assert(error.contains("[DSTL_MISSING_PARTITIONS]") && error.contains("0/1, 0/2, 0/3"), error)
+    else assert(error.contains(s"$fileManagerKey=${classOf[DstlCheckpointFileManager].getName}"), error)
     assert(partitions == Set("0"))
   }
 

@@ -72,6 +72,7 @@ final class RunCoordinator private[coordinator] (
 
   /** The directories of the stores whose changes in the batch tasks have reported. */
   def sealedStores(batch: Long): Set[String] = ledger.sealedStores(batch)
+
   def isAtWork: Boolean = state.get.isAtWork
 
   /** Answers a message of an executor. Does not throw. */

@@ -90,13 +90,15 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
     settled.foreach(_.trySuccess(()))
   }
 
-  def hasSeals(batch: Long): Boolean = sealedStores(batch).nonEmpty
+  def hasSeals(batch: Long): Boolean = synchronized(sealedSegments(batch).nonEmpty)
 
   /** The directories of the stores that attempts for the batch have sealed. */
-  def sealedStores(batch: Long): Set[String] = synchronized {
-    batches.get(batch).iterator.flatMap(_.attempts.valuesIterator).filterNot(_.withdrawn)
-      .flatMap(_.segments.valuesIterator).map(_.store).toSet
-  }
+  def sealedStores(batch: Long): Set[String] = synchronized(sealedSegments(batch).map(_.store).toSet)
+
+  private def sealedSegments(batch: Long): Iterator[HeldSegment] =
+    batches.get(
+      batch
+    ).iterator.flatMap(_.attempts.valuesIterator).filterNot(_.withdrawn).flatMap(_.segments.valuesIterator)
 
   /**
    * Closes `batch` to further seals, and chooses attempts for its stores: by the checkpoint ids in the commit entry, if it has
