@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -116,17 +117,28 @@ def test_the_python_examples_of_the_monitoring_page_run(
 ) -> None:
     examples = re.findall(r"```python\n(.*?)```", (ROOT / "docs/monitoring.md").read_text(encoding="utf-8"), re.DOTALL)
     assert len(examples) == 2
-    Aggregation.generate(files=2, rows=30).write(tmp_path / "input")
+    assert "query.processAllAvailable()" in examples[1]
+    Aggregation.generate(files=2, rows=30).write(tmp_path / "files")
+    (tmp_path / "input/events").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     session = contender(spark, "dstl")
     sink = query_driver.aggregation(session, tmp_path / "input").writeStream.outputMode("update").format("noop")
     query = sink.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    wait_for_listeners = cast(Any, spark.sparkContext._jsc).sc().listenerBus().waitUntilEmpty
+
+    def process() -> None:
+        """Run the batches while the listener is there, and until it knows of them."""
+        shutil.copytree(tmp_path / "files/events", tmp_path / "input/events", dirs_exist_ok=True)
+        query.processAllAvailable()
+        wait_for_listeners()
+
+    code = "\n".join(reversed(examples)).replace("query.processAllAvailable()", "process()")
     try:
-        exec("\n".join(reversed(examples)), {"spark_dstl": spark_dstl, "spark": session, "query": query})
+        exec(code, {"spark_dstl": spark_dstl, "spark": session, "query": query, "process": process})
     finally:
         query.stop()
         # Later, the listener would write to another working directory.
-        cast(Any, spark.sparkContext._jsc).sc().listenerBus().waitUntilEmpty()
+        wait_for_listeners()
     printed = capsys.readouterr().out
     assert re.search(r"^batch \d+: \d+ ms, of which the commit \d+ ms; log: \d+ bytes$", printed, re.MULTILINE)
     assert pyarrow.parquet.read_table(tmp_path / "clicks.parquet").num_rows > 0
