@@ -62,8 +62,8 @@ object LogErrors {
       segment,
       s"Log file $file, which $segment needs, does not exist" +
         writtenTo.fold("")(base => s"; when it was written, basePath was $base") +
-        ". If the checkpoint was moved or basePath was changed, set spark.sql.streaming.stateStore.dstl.basePath to where " +
-        "the log is."
+        ". If the checkpoint was moved, or basePath or storage was changed, set " +
+        "spark.sql.streaming.stateStore.dstl.basePath and spark.sql.streaming.stateStore.dstl.storage to where the log is."
     )
 
   /** The entry that `segment` needs is missing. */
