@@ -84,6 +84,13 @@ private[storage] final class DirectPublisher(fileSystem: FileSystem) extends Obj
   // Opens both streams first: a client that checks before it writes does so when it opens a stream.
   override def createsExclusively(path: Path): Boolean = {
     val first = openExclusively(path)
+    if (!HadoopLogStorage.publishesOnClose(fileSystem, path) && fileSystem.exists(path)) {
+      first.close()
+      throw new UnsupportedOperationException(
+        s"$path could be seen before it was written, so a reader could take a part of a commit entry for the whole. Set " +
+          "spark.sql.streaming.stateStore.dstl.storage.publish to auto"
+      )
+    }
     val second = Try(openExclusively(path))
     // A client that retries after a lost reply is refused here; the second creation is still decisive.
     Causes.cleaningUp(second.foreach(abandon))(isRefused(write(first, trial))): Unit

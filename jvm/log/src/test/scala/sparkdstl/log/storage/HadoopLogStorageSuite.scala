@@ -68,6 +68,13 @@ class HadoopLogStorageSuite extends AnyFunSuite with ObjectStoreBehaviour {
     }
   }
 
+  test("direct mode is refused where a file can be seen before it is written whole") {
+    withStorage("file", PublishMode.Direct) { (storage, base) =>
+      val error = intercept[UnsupportedOperationException](storage.perform(TryCreation(new Path(base, "trial"))))
+      assert(error.getMessage.contains("storage.publish to auto"))
+    }
+  }
+
   test("a client that repeats each write passes the trial of exclusive creation") {
     withStorage(RepeatingFileSystem.Scheme, PublishMode.Auto) { (storage, base) =>
       assert(storage.perform(TryCreation(new Path(base, "trial"))))
