@@ -5,7 +5,7 @@ import java.util.UUID
 
 import scala.concurrent.{ExecutionContext, Future}
 
-import sparkdstl.log.coordinator.view.{GuardedState, RunPhase, SnapshotIndex}
+import sparkdstl.log.coordinator.view.{GuardedState, RetentionPlan, RunPhase, SnapshotIndex}
 import sparkdstl.log.error.{FencedException, ProtocolErrors}
 import sparkdstl.log.format._
 import sparkdstl.log.read.{EntryFound, EntryReader}
@@ -48,8 +48,10 @@ private[coordinator] final class EntryWriter(
       link = EntryLink(storage.runtime.random.nextUuid(), previous)
       before = state.get.view.snapshots.getOrElse(SnapshotIndex.empty)
       list = before.listFor(batch, segments, listEvery, plainSnapshots)
-      entry = CommitEntry.encode(content, batch, link, writer, location.configuredBase, segments, Some(list), offsets)
       now = state.get
+      needsLog = segments.isEmpty && RetentionPlan.needsLog(now.view)
+      base = location.configuredBase
+      entry = CommitEntry.encode(content, batch, link, writer, base, segments, Some(list), offsets, needsLog)
       _ = if (now.phase != RunPhase.Committing) throw ProtocolErrors.runEnded(writer.run)
       _ <- if (now.exclusive) Future.unit else refuseIfReplaced(batch, previous)
       timeoutMillis = deadline.leftMillis

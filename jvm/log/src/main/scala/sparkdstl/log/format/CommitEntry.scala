@@ -28,8 +28,9 @@ final case class EncodedEntry(payload: Payload, index: LogFileIndex)
 object CommitEntry {
 
   /**
-   * Encodes an entry, and sorts its segments. `base` is the log's base path if one was configured, and `offsets` the checksum of
-   * the batch's entry in `offsets`, if it is known. Inline bytes are not copied and must not be changed.
+   * Encodes an entry, and sorts its segments. `base` is the log's base path if one was configured, `offsets` the checksum of
+   * the batch's entry in `offsets`, if it is known, and `needsLog` whether the state needs the log without these segments, too.
+   * Inline bytes are not copied and must not be changed.
    */
   def encode(
       sparkContent: Array[Byte],
@@ -39,9 +40,10 @@ object CommitEntry {
       base: Option[String],
       segments: Vector[CommittedSegment],
       snapshots: Option[SnapshotList] = None,
-      offsets: Option[Int] = None
+      offsets: Option[Int] = None,
+      needsLog: Boolean = false
   ): EncodedEntry = {
-    val before = SparkEntry.withNote(sparkContent, batch, link, writer, base, segments.nonEmpty)
+    val before = SparkEntry.withNote(sparkContent, batch, link, writer, base, needsLog || segments.nonEmpty)
     val log = new LogFileWriter(LogFileKind.Entry)
     val entries = segments.sortBy(segment => place(segment.key)).map { segment =>
       SegmentEntry(segment.key, segment.attempt, segment.parts.map(_.fold(log.append(segment.key, _), identity)))
@@ -74,6 +76,9 @@ object CommitEntry {
         throw LogErrors.damaged(entry, 0, s"it is not ${LogFileKind.Entry.label}")
       trailer.entry
     }
+
+  /** Whether the state after the entry needs changes in the log, as its beginning says; `content` is all of it or its beginning. */
+  def needsLog(content: Array[Byte]): Boolean = SparkEntry.hasGuard(content)
 
   /** The beginning of an entry as Spark can read it; see [[SparkEntry.withoutGuard]]. */
   def forSpark(beginning: Array[Byte]): Array[Byte] = SparkEntry.withoutGuard(beginning)

@@ -20,9 +20,9 @@ private[log] object SparkEntry {
   val Distance = 2048
 
   /**
-   * Stands behind the version in the first line of an entry with segments. Spark takes the line for a version that it does not
-   * know, and shows it. Without this project's file manager a query so fails before it deletes older entries, of whose changes
-   * there may be no snapshot.
+   * Stands behind the version in the first line of an entry of a state that needs changes in the log. Spark takes the line for a
+   * version that it does not know, and shows it. Without this project's file manager a query so fails before it deletes older
+   * entries, of whose changes there may be no snapshot.
    */
   private val Guard =
     " with changes of state in spark-dstl's log. The file is sound: start with the jar of spark-dstl and " +
@@ -34,14 +34,14 @@ private[log] object SparkEntry {
   private val LockBeginning = "dstl repartition".getBytes(US_ASCII)
   private val mapper = JsonMapper.builder().enable(JsonWriteFeature.ESCAPE_NON_ASCII).build()
 
-  /** `content` with the note as its third line, padded for a log that follows, and with the guard if the log has segments. */
+  /** `content` with the note as its third line, padded for a log that follows, and with the guard if the state needs a log. */
   def withNote(
       content: Array[Byte],
       batch: Long,
       link: EntryLink,
       writer: Writer,
       base: Option[String],
-      hasSegments: Boolean
+      needsLog: Boolean
   ): Array[Byte] = {
     val lines = withoutLineEnd(content)
     val breaks = lines.count(_ == '\n')
@@ -49,7 +49,7 @@ private[log] object SparkEntry {
     val text = note(batch, link, writer, base)
     val line = s"\n$text${" " * (Distance - 1 - text.length)}\n"
     val (version, second) = lines.splitAt(lines.indexOf('\n'.toByte))
-    val guard = if (hasSegments) Guard.getBytes(US_ASCII) else Array.emptyByteArray
+    val guard = if (needsLog) Guard.getBytes(US_ASCII) else Array.emptyByteArray
     version ++ guard ++ second ++ line.getBytes(US_ASCII)
   }
 
@@ -60,6 +60,9 @@ private[log] object SparkEntry {
     val version = first.indexOf(' '.toByte)
     if (version < 0) content else first.take(version) ++ second
   }
+
+  /** Whether its first line has the guard. */
+  def hasGuard(content: Array[Byte]): Boolean = content.takeWhile(_ != '\n').contains(' '.toByte)
 
   private def linesIn(content: Array[Byte]): Array[Byte] = {
     val end = content.indexOf('\n'.toByte, content.indexOf('\n'.toByte) + 1)
@@ -92,10 +95,9 @@ private[log] object SparkEntry {
 
   /** Whether a log followed when it was written: its first line has the guard, or its third is the note, or begins as it does. */
   def hadLog(content: Array[Byte]): Boolean = {
-    val first = content.indexOf('\n'.toByte)
-    val second = content.indexOf('\n'.toByte, first + 1)
+    val second = content.indexOf('\n'.toByte, content.indexOf('\n'.toByte) + 1)
     val third = new String(content.slice(second + 1, second + 1 + NoteBeginning.length), US_ASCII)
-    content.take(first).contains(' '.toByte) || second >= 0 && third.nonEmpty && NoteBeginning.startsWith(third)
+    hasGuard(content) || second >= 0 && third.nonEmpty && NoteBeginning.startsWith(third)
   }
 
   /**

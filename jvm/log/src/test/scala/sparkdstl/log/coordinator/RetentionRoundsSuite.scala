@@ -2,6 +2,7 @@
 package sparkdstl.log.coordinator
 
 import java.io.IOException
+import java.util.UUID
 import java.util.concurrent.{CountDownLatch, TimeUnit}
 
 import org.apache.hadoop.fs.Path
@@ -9,6 +10,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.testing.Completed
 import sparkdstl.log.coordinator.view.{Pin, Pins}
+import sparkdstl.log.format.CommitEntry
 import sparkdstl.log.request.ScriptedStore.{Fail, Hang, Work}
 import sparkdstl.log.storage.Payload
 import sparkdstl.log.storage.StorageOperation.{Delete, Put, Read}
@@ -46,6 +48,33 @@ class RetentionRoundsSuite extends AnyFunSuite {
     /** Moves time on until the next round may begin. */
     def pause(): Unit = timer.advance(2000)
   }
+
+  test("with the log off entries have the guard until no store needs the log, over restarts")(new RunFixture {
+    def hasGuard(batch: Long) = CommitEntry.needsLog(entry(batch).flatMap(_.content).get)
+    def plain(run: RunCoordinator, batch: Long): Boolean = {
+      result(run.commit(batch, RunFixture.content, Nil))
+      hasGuard(batch)
+    }
+    def restarted(before: RunCoordinator): RunCoordinator = {
+      result(before.close())
+      begin(UUID.randomUUID())
+    }
+    val log = begin()
+    (0L to 1L).foreach(commit(log, _))
+    val off = restarted(log)
+    assert(plain(off, 2))
+    val again = restarted(off)
+    assert(plain(again, 3), "of the entries before the start it knows only the newest")
+    (0L to 1L).foreach(batch => result(again.deleteEntry(batch)))
+    timer.advance(2000)
+    assert(plain(again, 4), "no store has reported")
+    answer(again, ToDriver.Release(Vector("0/0" -> 3L)))
+    assert(!plain(again, 5))
+    val later = restarted(again)
+    assert(!plain(later, 6))
+    commit(later, 7)
+    assert(hasGuard(7) && plain(later, 8))
+  })
 
   test("an entry and its data files are deleted once Spark has purged it and no store needs it")(new Fixture(5) {
     release(4)

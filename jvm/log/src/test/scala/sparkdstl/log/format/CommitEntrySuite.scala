@@ -125,13 +125,19 @@ class CommitEntrySuite extends AnyFunSuite with ScalaCheckPropertyChecks {
     Seq("", "v1", "v1\n{}\n{}").foreach(content => intercept[IllegalArgumentException](encodeAfter(content)))
   }
 
-  test("only with segments does the version name the setting without which a query must not start") {
+  test("only if the state needs the log does the version name the setting without which a query must not start") {
     val guarded = encode(someSegment)
+    val off = CommitEntry.encode(ascii(spark), batch, link, writer, None, Vector.empty, needsLog = true).payload.toArray
+    assert(Seq(guarded, off).forall(CommitEntry.needsLog))
+    assert(off.startsWith(guarded.takeWhile(_ != '\n')))
     val (version, second) = sparkReads(new ByteArrayInputStream(guarded))
     assert(version.startsWith("v1 ") && version.contains(" spark.sql.streaming.checkpointFileManagerClass=org.apache."))
     assert(second == spark.drop(3))
     val others = Seq(encode(), ascii(spark), ascii("v1\n{\"a b\": 1}\n{\"repartition\": 1}"))
-    others.foreach(content => assert(CommitEntry.forSpark(content) sameElements content))
+    others.foreach { content =>
+      assert(CommitEntry.forSpark(content) sameElements content)
+      assert(!CommitEntry.needsLog(content))
+    }
   }
 
   private val edges = for (block <- Seq(2048, 8192); times <- Seq(1, 2, 3, 4, 5); near <- -70 to 70 by 2)

@@ -5,7 +5,7 @@ import java.util.UUID
 
 import scala.collection.immutable.{TreeMap, TreeSet}
 
-import sparkdstl.log.format.{HeldSnapshot, LogFileIndex, SnapshotList}
+import sparkdstl.log.format.{CommitEntry, HeldSnapshot, LogFileIndex, SnapshotList}
 import sparkdstl.log.read.EntryFound
 
 /** The state of one commit entry in the view, and its length; `bytes` includes its changes in data files, if they are known. */
@@ -47,6 +47,7 @@ private[coordinator] object EntryState {
  * @param fences batches whose entries stay because a paused run may try to create them; see [[Claim]]
  * @param pinned batches that readers have pinned: what they need stays as if Spark retained them
  * @param ownFrom the first batch that this run has committed
+ * @param lastLogged the newest batch that may have segments; None if the state at the start of the run needed none
  */
 private[coordinator] final case class LogView private (
     epoch: Long,
@@ -60,7 +61,8 @@ private[coordinator] final case class LogView private (
     unneeded: Set[String] = Set.empty,
     fences: Set[Long] = Set.empty,
     pinned: Set[Long] = Set.empty,
-    ownFrom: Option[Long] = None
+    ownFrom: Option[Long] = None,
+    lastLogged: Option[Long] = None
 ) {
   import EntryState._
 
@@ -92,7 +94,8 @@ private[coordinator] final case class LogView private (
       stores = if (changed.isEmpty) stores else changed,
       snapshots = for (known <- snapshots; list <- index.snapshots) yield known.committed(batch, list),
       files = files.forgetSeals(batch).name(Namer.Entry(batch), index.files),
-      ownFrom = ownFrom.orElse(Some(batch))
+      ownFrom = ownFrom.orElse(Some(batch)),
+      lastLogged = if (index.entries.isEmpty) lastLogged else Some(batch)
     )
   }
 
@@ -195,6 +198,8 @@ private[coordinator] object LogView {
   def start(epoch: Long, sizes: Map[Long, Long], newest: EntryFound): LogView = {
     val unread = sizes.map { case (batch, bytes) => batch -> (EntryState.Unread(bytes): EntryState) }
     val view = new LogView(epoch, TreeMap.empty[Long, EntryState] ++ unread, newest.logged.flatMap(_.id))
-    view.read(view.newest, newest)
+    val needsLog =
+      newest.logged.exists(entry => entry.index.entries.nonEmpty || entry.content.forall(CommitEntry.needsLog))
+    view.copy(lastLogged = Option.when(needsLog)(view.newest)).read(view.newest, newest)
   }
 }

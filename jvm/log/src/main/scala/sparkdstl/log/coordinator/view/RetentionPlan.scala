@@ -24,19 +24,26 @@ private[coordinator] object RetentionPlan {
     else if (view.stores.isEmpty) withoutStores(view, limits)
     else {
       val oldest = oldestRetained(view)
-      // Version v is in the entry of batch v - 1: below the entry of the lowest version's batch nothing is needed.
-      def needed(stores: Iterable[String]) = stores.iterator.map(lowestVersion(view, oldest, _)).min - 1
-      val lowest = needed(view.stores)
+      val lowest = neededFrom(view, oldest, view.stores)
       val unneeded = candidates.takeWhile(_ < lowest).take(limits.deletions).toVector
       if (unneeded.isEmpty) NothingToDo
       else removedStores(view, oldest) match {
         case None => RetentionPlan(Vector.empty, Vector(oldest).filter(isUnread(view)))
         case Some(Vector()) => deletionOf(view, unneeded)
         case Some(removed) =>
-          val lowestOfRemoved = needed(removed)
+          val lowestOfRemoved = neededFrom(view, oldest, removed)
           deletionOf(view, unneeded.takeWhile(_ < lowestOfRemoved))
       }
     }
+  }
+
+  /**
+   * Whether a version that Spark retains may need an entry with segments. As long as one does, a query cannot continue without
+   * this project's file manager.
+   */
+  def needsLog(view: LogView): Boolean = view.lastLogged.exists { last =>
+    val lowest = if (view.stores.isEmpty) 0L else neededFrom(view, oldestRetained(view), view.stores)
+    view.entries.range(lowest, last + 1).valuesIterator.exists(!_.isInstanceOf[EntryState.Plain])
   }
 
   private val NothingToDo = RetentionPlan(Vector.empty, Vector.empty)
@@ -75,6 +82,10 @@ private[coordinator] object RetentionPlan {
       )
     math.max(ofSnapshots.getOrElse(0L), view.released.getOrElse(store, 0L))
   }
+
+  /** The oldest batch that stores need. Version v is in the entry of batch v - 1: below that of the lowest version nothing is needed. */
+  private def neededFrom(view: LogView, oldest: Long, stores: Iterable[String]): Long =
+    stores.iterator.map(lowestVersion(view, oldest, _)).min - 1
 
   private def oldestRetained(view: LogView): Long =
     if (view.requested.isEmpty) -1L

@@ -123,6 +123,19 @@ class RetentionPlanSuite extends AnyFunSuite {
     assert(deletable(request(view.read(0, EntryFound.Plain), Seq(0, 1))).isEmpty)
   }
 
+  test("the log is needed until every store has plain files instead of the newest entry with segments") {
+    val off = index(3, None).copy(entries = Vector.empty)
+    val view = logOf(3).copy(stores = Vector("0/0", "0/1")).committed(3, off, 1).committed(4, off, 1)
+    def needs(versions: Long*) =
+      RetentionPlan.needsLog(view.stores.zip(versions).foldLeft(view) { case (of, (store, to)) =>
+        of.releasedBelow(store, to)
+      })
+    assert(needs() && needs(4, 3) && needs(3, 4) && !needs(4, 4))
+    val fenced = view.releasedBelow("0/0", 4).releasedBelow("0/1", 4).fencedAt(Set(2))
+    assert(!RetentionPlan.needsLog(fenced), "an entry that is kept for another reason")
+    assert(!RetentionPlan.needsLog(empty.committed(0, off, 1)), "there were never segments")
+  }
+
   test("no retained version needs a deleted entry") {
     val some = Gen.zip(Gen.choose(1, 12), Gen.someOf(0L to 11L), Gen.someOf(0L to 11L))
     val holds = Prop.forAll(some) { case (count, snapshots, requested) =>

@@ -3,6 +3,8 @@ package org.apache.spark.sql.execution.streaming.state.dstl.checkpoints
 
 import java.nio.file.Files
 
+import sparkdstl.log.format.CommitEntry
+
 import org.apache.spark.sql.execution.streaming.runtime.MemoryStream
 import org.apache.spark.sql.execution.streaming.state.dstl._
 import org.apache.spark.sql.execution.streaming.state.{RocksDBStateStoreProvider, StateStore}
@@ -21,6 +23,14 @@ class CompatibilitySuite extends QuerySuite {
   private def stock(): Unit = {
     configure(providerKey -> classOf[RocksDBStateStoreProvider].getName, changelogKey -> "true")
     spark.conf.unset(fileManagerKey)
+  }
+
+  private val retained = "spark.sql.streaming.minBatchesToRetain"
+
+  /** Whether the newest entry has the guard. */
+  private def hasGuard: Boolean = {
+    val newest = checkpoint.resolve("commits").toFile.list().flatMap(_.toLongOption).max
+    CommitEntry.needsLog(Files.readAllBytes(checkpoint.resolve(s"commits/$newest")))
   }
 
   private def changelogFiles: Seq[String] = files().filter(_.endsWith(".changelog"))
@@ -119,20 +129,43 @@ class CompatibilitySuite extends QuerySuite {
     run(input, later, "again"): Unit
   }
 
-  test(
-    "behind batches with the log off a query continues with the provider class alone, restarts from plain files, and returns to the log"
-  ) {
-    val input = numbers()
-    val after = run(input, 0, "log")
-    spark.conf.set(option("enabled"), "false")
-    val off = run(input, after, "off")
-    spark.conf.unset(fileManagerKey)
-    val later = run(input, run(input, off, "plain"), "still")
-    assert(changelogFiles.nonEmpty)
-    configure(configuration.toSeq :+ option("enabled") -> "true": _*)
-    run(input, later, "again"): Unit
-    assert(logged == Set(0, 1, 2, 12, 13, 14))
-  }
+  for (taken <- Seq(true, false))
+    test(
+      s"the log may be left once no store needs it: ${if (taken) "Spark's provider" else "the provider class alone"} does " +
+        "not start before, deletes nothing, and then continues and returns to the log"
+    ) {
+      def leave(): Unit = if (taken) stock() else spark.conf.unset(fileManagerKey)
+      configure(
+        "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1",
+        "spark.sql.streaming.stateStore.maintenanceInterval" -> "1h"
+      )
+      if (taken) stock()
+      spark.conf.set(fileManagerKey, classOf[DstlCheckpointFileManager].getName)
+      val input = numbers()
+      val after = run(input, 0, "log")
+      spark.conf.set(option("enabled"), "false")
+      val off = run(input, after, "off")
+      leave()
+      spark.conf.set(retained, "1")
+      val error = messages(failure(start(counts(input), "early")))
+      assert(error.contains(s"$fileManagerKey=${classOf[DstlCheckpointFileManager].getName}"), error)
+      assert(logged == Set(0, 1, 2))
+      spark.conf.set(fileManagerKey, classOf[DstlCheckpointFileManager].getName)
+      val query = start(counts(input), "waiting")
+      var values = off
+      try while (hasGuard) {
+          assert(values < 10000, "a store needs the log for ever")
+          feed(query, input, Seq(values))
+          StateStores.maintain()
+          values += 1
+        }
+      finally query.stop()
+      leave()
+      val later = run(input, values, "left")
+      configure(option("enabled") -> "true", fileManagerKey -> classOf[DstlCheckpointFileManager].getName)
+      run(input, later, "again"): Unit
+      assert(LoggedBatches.of(checkpoint).size == 3)
+    }
 
   if (SparkFacts.HasStateSource) test(
     "state in the log is read by the state data source, also in a session that has never started a query"
