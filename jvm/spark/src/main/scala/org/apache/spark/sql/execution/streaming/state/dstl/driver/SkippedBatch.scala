@@ -30,19 +30,16 @@ private[dstl] object SkippedBatch extends Logging {
       SQLExecution.withNewExecutionId(execution, Some(s"state of batch $batch"))(execution.toRdd.count()): Unit
     }
 
-  /** Whether no task has completed any stateful operator, or not those of all partitions of one. */
+  /** Whether no task has completed any stateful operator, or none has reported changes of some partition of one. */
   private def wasSkipped(execution: IncrementalExecution, stores: Set[String]): Boolean = {
     val writers = execution.executedPlan.collect { case writer: StateStoreWriter => writer }
-    def completed(writer: StateStoreWriter) = writer.longMetric(Instances).value
-    if (stores.isEmpty) writers.nonEmpty && writers.forall(completed(_) == 0)
+    // The metric counts a partition as often as it was computed, so it cannot prove that all were.
+    if (stores.isEmpty) writers.nonEmpty && writers.forall(_.longMetric(Instances).value == 0)
     else {
-      val byOperator = stores.toVector.map(_.split('/')).groupMap(_(0))(_(1))
+      val partitions = stores.map(_.split('/')).groupMap(_(0))(_(1))
       writers.exists { writer =>
-        val partitions = writer.children.map(_.outputPartitioning.numPartitions).max
-        val reported = writer.stateInfo.flatMap(of => byOperator.get(of.operatorId.toString)).getOrElse(Vector.empty)
-        val storesOfOne = reported.groupBy(identity).valuesIterator.map(_.size).maxOption.getOrElse(1)
-        // A task may have completed without changes for the log, as of a snapshot; and another one twice.
-        reported.distinct.size < partitions && completed(writer) < partitions.toLong * storesOfOne
+        val reported = writer.stateInfo.flatMap(of => partitions.get(of.operatorId.toString)).fold(0)(_.size)
+        reported < writer.children.map(_.outputPartitioning.numPartitions).max
       }
     }
   }

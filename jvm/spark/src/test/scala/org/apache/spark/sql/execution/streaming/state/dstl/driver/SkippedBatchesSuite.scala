@@ -78,10 +78,11 @@ class SkippedBatchesSuite extends ComparisonSuite {
       Files.writeString(place.input.resolve(s"$number.txt"), (0 until 12).mkString("\n"))
       words.writeStream.outputMode("update").option("checkpointLocation", place.checkpoint.toString)
         .trigger(Trigger.AvailableNow()).foreachBatch { (batch: DataFrame, number: Long) =>
-          if (number == 1) batch.first(): Unit
+          val reads = Map(1L -> 1, 2L -> 9).getOrElse(number, 0)
+          if (reads > 0) (1 to reads).foreach(_ => batch.first())
           else counts.put(number, batch.collect().map(_.getLong(1)).toSet): Unit
         }.start().awaitTermination()
     }
-    assert(counts.asScala.toMap == Map(0L -> Set(1L), 2L -> Set(3L), 3L -> Set(4L)))
+    assert(counts.asScala.toMap == Map(0L -> Set(1L), 3L -> Set(4L)))
   }
 }
