@@ -79,6 +79,10 @@ final case class LogOptions private (private val values: Map[String, Any]) {
   val simulatedSlownessMs: Long = of(SimulateSlowStorage)
   def logsChanges: Boolean = enabled && commitAsync
 
+  /** The key of an option by which `others` keep changes elsewhere: the driver and the executors of a run must agree on these. */
+  def placedElsewhereBy(others: LogOptions): Option[String] =
+    Placing.find(key => values.get(key) != others.values.get(key))
+
   /** These options with another value of one option, without validation. */
   def updated[T](option: LogOption[T], value: T): LogOptions = LogOptions(values + (option.key -> value))
 
@@ -311,6 +315,9 @@ object LogOptions {
       "does, at random, half of them for longer than this and one in a hundred for six times as long. It also applies when " +
       "`enabled` is false. 0 delays nothing; otherwise a query warns at its start."
   )
+
+  /** The keys of options that decide whether changes are in the log, and where the log is. */
+  val Placing: Seq[String] = Seq(Enabled, CommitMode, Storage, BasePath).map(_.key)
 
   /** In the order of the reference. */
   val all: Seq[LogOption[_]] = declared

@@ -20,6 +20,15 @@ object LogErrors {
       s"Option $prefix$key has the value '$value', but must be $allowed"
     )
 
+  def changedOption(prefix: String, key: String): InvalidOptionException =
+    new InvalidOptionException(
+      "DSTL_INVALID_OPTION",
+      Map("key" -> s"$prefix$key"),
+      s"Option $prefix$key has changed since the start of the query, whose stores would not all write where its driver reads. " +
+        "Restart the query, and do not set the option on the session of a foreachBatch function (batch.sparkSession), which " +
+        "is the query's own"
+    )
+
   def damaged(file: Path, offset: Long, what: String, cause: Throwable = null): DamagedLogException =
     damage(file.toString, file, offset, what, Map.empty, cause)
 

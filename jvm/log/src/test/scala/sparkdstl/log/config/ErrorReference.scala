@@ -20,8 +20,8 @@ private[config] object ErrorReference {
     DocumentedError(
       "DSTL_INVALID_OPTION",
       Start,
-      "An option has a value that is not allowed.",
-      "Correct it; the error names the allowed values."
+      "An option has a value that is not allowed, or that differs from the start's: it was set in `foreachBatch`.",
+      "Correct it, as the error says."
     ),
     DocumentedError(
       "DSTL_UNSUPPORTED_SPARK",

@@ -13,7 +13,7 @@ import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.runtime.Waiting
 
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream
-import org.apache.spark.sql.execution.streaming.state.dstl.driver.{DrivenRun, DriverSide}
+import org.apache.spark.sql.execution.streaming.state.dstl.driver.{DrivenRun, DriverSide, SharedOptions}
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime._
 import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkerSide
 
@@ -147,7 +147,10 @@ private[files] final class OffsetsDirectory(
 
   override def create(entry: Path, overwrite: Boolean): CancellableFSDataOutputStream =
     if (batchOf(entry).isEmpty) super.create(entry, overwrite)
-    else createNext(entry)
+    else {
+      if (driven.nonEmpty) SharedOptions.check(checkpoint.options)
+      createNext(entry)
+    }
 
   override protected def plan(
       plans: BatchPlans,

@@ -6,7 +6,9 @@ import java.nio.file.{Files, Paths}
 
 import sparkdstl.testing.FaultyFileSystem
 
+import org.apache.spark.sql.{DataFrame, SparkSession}
 import org.apache.spark.sql.execution.streaming.state.dstl.QuerySuite
+import org.apache.spark.sql.streaming.StreamingQuery
 
 /** The errors of a query with a wrong configuration. */
 class ConfigurationSuite extends QuerySuite {
@@ -29,6 +31,26 @@ class ConfigurationSuite extends QuerySuite {
   test("an unknown option fails the query at its start, naming the nearest known one") {
     val error = failureWith(option("upload.maxInflight") -> "10m")
     assert(error.contains("[DSTL_UNKNOWN_OPTION]") && error.contains(option("upload.maxInFlight")), error)
+  }
+
+  test("a query whose foreachBatch function switches the log off in its session fails before the next batch") {
+    val input = numbers()
+    def play(switch: SparkSession => Unit): StreamingQuery = {
+      input.addData(1 to 10)
+      val batches = counts(input).writeStream.outputMode("update").option("checkpointLocation", checkpoint.toString)
+      batches.foreachBatch { (rows: DataFrame, _: Long) =>
+        rows.collect(): Unit
+        switch(rows.sparkSession)
+      }.start()
+    }
+    val switched = play(_.conf.set(option("enabled"), "false"))
+    switched.processAllAvailable()
+    input.addData(1 to 10)
+    val error = messages(failure(switched))
+    assert(error.contains("[DSTL_INVALID_OPTION]") && error.contains(option("enabled")), error)
+    assert(!files().exists(_.startsWith("offsets/1")), "a batch was begun")
+    complete(play(_ => ()))
+    assert(files().contains("commits/1"))
   }
 
   test("a base path that another query was only started with by mistake can be cleared as the error says") {
