@@ -9,6 +9,7 @@ import org.scalatest.time.{Millis, Seconds, Span}
 
 import sparkdstl.log.config.LogOptions
 
+import org.apache.spark.network.util.JavaUtils
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.execution.streaming.runtime.{MicroBatchExecution, StreamingQueryWrapper}
 import org.apache.spark.sql.streaming.StreamingQuery
@@ -44,6 +45,7 @@ abstract class LocalSpark extends AnyFunSuite {
       "spark.sql.codegen.factoryMode" -> "NO_CODEGEN",
       "spark.sql.warehouse.dir" -> directory.resolve("warehouse").toString
     )
+    LocalSpark.deleteWithoutProcesses()
     val builder = SparkSession.builder().master(master).appName(suiteName)
     (common ++ configurations).foreach { case (key, value) => builder.config(key, value) }
     builder.getOrCreate()
@@ -61,6 +63,13 @@ abstract class LocalSpark extends AnyFunSuite {
   protected def messages(error: Throwable): String =
     Iterator.iterate(error)(_.getCause).takeWhile(_ != null).take(30)
       .map(e => s"${e.getClass.getName}: ${e.getMessage}").mkString("\n")
+}
+
+private object LocalSpark {
+
+  /** Spark 4.1 and later start `rm` for each directory that they delete, thousands of times in all suites. */
+  def deleteWithoutProcesses(): Unit =
+    classOf[JavaUtils].getFields.find(_.getName == "isUnix").foreach(_.setBoolean(None.orNull, false))
 }
 
 /** Waits up to a minute for other threads. */
