@@ -34,8 +34,9 @@ Global / stagingDirectory := (ThisBuild / baseDirectory).value / "target" / "rel
 ThisBuild / Test / fork := true
 ThisBuild / Test / parallelExecution := false
 // The other collectors take processors from the tests. Most run much code a few times: the second compiler costs more
-// time than it saves.
-ThisBuild / Test / javaOptions ++= Seq("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+// time than it saves. Java verifies the code of each class that it loads, a tenth of the time of a start of Spark.
+ThisBuild / Test / javaOptions ++= Seq("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1") ++
+  Seq("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote")
 // Two forked test JVMs at a time: with one, a machine with two cores is idle for a fifth of the time.
 Global / concurrentRestrictions := Seq(Tags.limitAll(4), Tags.limit(Tags.ForkedTestGroup, 2))
 
