@@ -5,7 +5,7 @@ import sbt.Keys._
 /** Collects the jars that the storage tests need outside of the checkout, where `make clean` leaves them. */
 object StorageJars {
   val connectorJars = taskKey[Unit]("Puts the connectors to S3 and to Azure into the cache of this project's tools")
-  val serverJars = taskKey[Unit]("Puts HDFS, and what starts it, into the cache of this project's tools")
+  val serverJars = taskKey[Unit]("Puts HDFS, what starts it, Kafka, and Spark's connectors to Kafka and Delta into that cache")
 
   private val S3a = config("s3a").hide
 
@@ -70,9 +70,34 @@ object StorageJars {
     )
   }
 
+  private val KafkaServer = config("kafka-server").hide
+  private val Kafka = config("kafka").hide
+  private val Delta = config("delta").hide
+
+  /** For the default line of Spark. Spark has what else the connectors need. */
+  private val sourcesAndSinks = {
+    val spark = SparkLine.Default.version
+    Seq(
+      "org.apache.spark" % "spark-sql-kafka-0-10_2.13" % spark,
+      "org.apache.spark" % "spark-token-provider-kafka-0-10_2.13" % spark,
+      "org.apache.kafka" % "kafka-clients" % "3.9.2",
+      "org.apache.commons" % "commons-pool2" % "2.13.1"
+    ).map(of => (of % Kafka).intransitive()) ++
+      Seq("delta-spark_4.2_2.13", "delta-storage").map(of => ("io.delta" % of % "4.4.0" % Delta).intransitive())
+  }
+
   def serverSettings: Seq[Def.Setting[_]] = Seq(
     publish / skip := true,
-    serverJars := replace("hdfs", (Runtime / fullClasspathAsJars).value.files)
+    ivyConfigurations ++= Seq(KafkaServer, Kafka, Delta),
+    libraryDependencies ++= sourcesAndSinks ++ Seq(
+      "org.apache.kafka" % "kafka_2.13" % "4.2.0" % KafkaServer,
+      "org.apache.logging.log4j" % "log4j-slf4j-impl" % "2.25.3" % KafkaServer
+    ),
+    serverJars := {
+      val found = update.value
+      replace("hdfs", (Runtime / fullClasspathAsJars).value.files)
+      Seq(KafkaServer, Kafka, Delta).foreach(of => replace(of.name, found.select(configurationFilter(of.name))))
+    }
   )
 
   /** Makes a directory of the cache hold exactly these files; a second run copies nothing. */

@@ -33,6 +33,8 @@ AGGREGATION_WATERMARK = "100 days"
 JOIN_WATERMARK = "1 minute"
 # Background work of a stopped query is checked every five seconds.
 LINGER_SECONDS = 7
+# The extension of a session whose sinks are tables of Delta.
+DELTA = "io.delta.sql.DeltaSparkSessionExtension"
 
 Spec = dict[str, Any]
 
@@ -162,7 +164,8 @@ def start(spark: SparkSession, query: Spec, interval: str = "", *, to_nothing: b
     )
     if to_nothing:
         return writer.format("noop").start()
-    return writer.foreachBatch(batch_writer(Path(query["output"]))).start()
+    sink = table_writer if spark.conf.get("spark.sql.extensions", "") == DELTA else batch_writer
+    return writer.foreachBatch(sink(Path(query["output"]))).start()
 
 
 def aggregation(spark: SparkSession, source: Path) -> DataFrame:
@@ -227,8 +230,13 @@ def ticks(spark: SparkSession, source: Path) -> DataFrame:
 
 
 def read(spark: SparkSession, directory: Path) -> DataFrame:
-    """A stream with one file in each batch."""
-    stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(directory))
+    """A stream with one file in each batch, or from Kafka with the options in a file of the directory."""
+    kafka = directory / "kafka.options"
+    if kafka.exists():
+        messages = spark.readStream.format("kafka").options(**json.loads(kafka.read_text(encoding="utf-8"))).load()
+        stream = messages.select(sf.from_json(sf.col("value").cast("string"), SCHEMA).alias("row")).select("row.*")
+    else:
+        stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).json(str(directory))
     return stream.withColumn("at", sf.timestamp_seconds("time"))
 
 
@@ -247,6 +255,20 @@ def batch_writer(output: Path) -> Callable[[DataFrame, int], None]:
     def write(rows: DataFrame, batch: int) -> None:
         collected = [row.asDict() for row in rows.collect()]
         replace(output / f"{batch}.json", json.dumps(collected))
+
+    return write
+
+
+def table_writer(output: Path) -> Callable[[DataFrame, int], None]:
+    """A sink with one file for each batch, read from a table of Delta, which skips a batch that it has."""
+    output.mkdir(parents=True, exist_ok=True)
+    table = f"{output}.table"
+
+    def write(rows: DataFrame, batch: int) -> None:
+        once = rows.withColumn("batch", sf.lit(batch)).write.format("delta").mode("append")
+        once.option("txnAppId", "query").option("txnVersion", batch).save(table)
+        of_batch = rows.sparkSession.read.format("delta").load(table).where(sf.col("batch") == batch).drop("batch")
+        replace(output / f"{batch}.json", json.dumps([row.asDict() for row in of_batch.collect()]))
 
     return write
 
