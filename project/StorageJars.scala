@@ -5,7 +5,8 @@ import sbt.Keys._
 /** Collects the jars that the storage tests need outside of the checkout, where `make clean` leaves them. */
 object StorageJars {
   val connectorJars = taskKey[Unit]("Puts the connectors to S3 and to Azure into the cache of this project's tools")
-  val serverJars = taskKey[Unit]("Puts HDFS, what starts it, Kafka, and Spark's connectors to Kafka and Delta into that cache")
+  val serverJars =
+    taskKey[Unit]("Puts HDFS, what starts it, Kafka, and Spark's connectors to Kafka and Delta into that cache")
 
   private val S3a = config("s3a").hide
 
