@@ -48,10 +48,10 @@ private[coordinator] final class EntryWriter(
       link = EntryLink(storage.runtime.random.nextUuid(), previous)
       before = state.get.view.snapshots.getOrElse(SnapshotIndex.empty)
       list = before.listFor(batch, segments, listEvery, plainSnapshots)
-      now = state.get
-      needsLog = segments.isEmpty && RetentionPlan.needsLog(now.view)
       base = location.configuredBase
+      needsLog = segments.isEmpty && RetentionPlan.needsLog(state.get.view)
       entry = CommitEntry.encode(content, batch, link, writer, base, segments, Some(list), offsets, needsLog)
+      now = state.get
       _ = if (now.phase != RunPhase.Committing) throw ProtocolErrors.runEnded(writer.run)
       _ <- if (now.exclusive) Future.unit else refuseIfReplaced(batch, previous)
       timeoutMillis = deadline.leftMillis
