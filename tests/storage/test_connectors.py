@@ -21,7 +21,6 @@ from settings import FORMAT_VERSION, log_confs
 
 ROWS = 300
 FILES = 5
-TOPIC = "events"
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +53,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def from_kafka(run: Run, address: str) -> None:
     """Move the input of the query to a topic with one partition: a batch reads as many rows as a file has."""
     events = run.queries[0].input / "events"
-    topic = f"{TOPIC}-{run.work.parent.name}"
+    topic = f"events-{run.work.parent.name}"
     producer = KafkaProducer(bootstrap_servers=address)
     for file in sorted(events.glob("*.json")):
         for row in file.read_bytes().splitlines():

@@ -261,14 +261,14 @@ def batch_writer(output: Path) -> Callable[[DataFrame, int], None]:
 
 def table_writer(output: Path) -> Callable[[DataFrame, int], None]:
     """A sink with one file for each batch, read from a table of Delta, which skips a batch that it has."""
-    output.mkdir(parents=True, exist_ok=True)
+    write_file = batch_writer(output)
     table = f"{output}.table"
 
     def write(rows: DataFrame, batch: int) -> None:
         once = rows.withColumn("batch", sf.lit(batch)).write.format("delta").mode("append")
         once.option("txnAppId", "query").option("txnVersion", batch).save(table)
         of_batch = rows.sparkSession.read.format("delta").load(table).where(sf.col("batch") == batch).drop("batch")
-        replace(output / f"{batch}.json", json.dumps([row.asDict() for row in of_batch.collect()]))
+        write_file(of_batch, batch)
 
     return write
 

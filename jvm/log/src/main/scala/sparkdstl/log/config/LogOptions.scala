@@ -144,8 +144,8 @@ object LogOptions {
 
   val Publish: LogOption[PublishMode] = option("storage.publish", publishModes, "auto")(
     "How an object becomes visible as a whole: `direct` writes it under its name, for storage where an object appears " +
-      "only when its stream is closed (S3, GCS), and a query does not start elsewhere; `rename` writes a temporary file and renames it (HDFS, ABFS, local " +
-      "disks). `auto` asks the file system."
+      "only when its stream is closed (S3, GCS), and a query does not start elsewhere; `rename` writes a temporary file and " +
+      "renames it (HDFS, ABFS, local disks). `auto` asks the file system."
   )
 
   val RequireExclusiveCreate: LogOption[Boolean] = option("storage.requireExclusiveCreate", Flag, "false")(

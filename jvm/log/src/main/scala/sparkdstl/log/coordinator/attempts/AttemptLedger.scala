@@ -96,9 +96,8 @@ private[coordinator] final class AttemptLedger(budget: InlineBudget) {
   def sealedStores(batch: Long): Set[String] = synchronized(sealedSegments(batch).map(_.store).toSet)
 
   private def sealedSegments(batch: Long): Iterator[HeldSegment] =
-    batches.get(
-      batch
-    ).iterator.flatMap(_.attempts.valuesIterator).filterNot(_.withdrawn).flatMap(_.segments.valuesIterator)
+    batches.get(batch).iterator.flatMap(_.attempts.valuesIterator).filterNot(_.withdrawn)
+      .flatMap(_.segments.valuesIterator)
 
   /**
    * Closes `batch` to further seals, and chooses attempts for its stores: by the checkpoint ids in the commit entry, if it has

@@ -28,10 +28,10 @@ class CompatibilitySuite extends QuerySuite {
   private val retained = "spark.sql.streaming.minBatchesToRetain"
 
   /** Whether the newest entry has the guard. */
-  private def hasGuard: Boolean = {
-    val newest = checkpoint.resolve("commits").toFile.list().flatMap(_.toLongOption).max
+  private def hasGuard: Boolean =
     CommitEntry.needsLog(Files.readAllBytes(checkpoint.resolve(s"commits/$newest")))
-  }
+
+  private def newest: Int = checkpoint.resolve("commits").toFile.list().flatMap(_.toIntOption).max
 
   private def changelogFiles: Seq[String] = files().filter(_.endsWith(".changelog"))
 
@@ -134,13 +134,14 @@ class CompatibilitySuite extends QuerySuite {
       s"the log may be left once no store needs it: ${if (taken) "Spark's provider" else "the provider class alone"} does " +
         "not start before, deletes nothing, and then continues and returns to the log"
     ) {
+      val fileManager = fileManagerKey -> classOf[DstlCheckpointFileManager].getName
       def leave(): Unit = if (taken) stock() else spark.conf.unset(fileManagerKey)
       configure(
         "spark.sql.streaming.stateStore.minDeltasForSnapshot" -> "1",
         "spark.sql.streaming.stateStore.maintenanceInterval" -> "1h"
       )
       if (taken) stock()
-      spark.conf.set(fileManagerKey, classOf[DstlCheckpointFileManager].getName)
+      configure(fileManager)
       val input = numbers()
       val after = run(input, 0, "log")
       spark.conf.set(option("enabled"), "false")
@@ -148,9 +149,9 @@ class CompatibilitySuite extends QuerySuite {
       leave()
       spark.conf.set(retained, "1")
       val error = messages(failure(start(counts(input), "early")))
-      assert(error.contains(s"$fileManagerKey=${classOf[DstlCheckpointFileManager].getName}"), error)
+      assert(error.contains(s"${fileManager._1}=${fileManager._2}"), error)
       assert(logged == Set(0, 1, 2))
-      spark.conf.set(fileManagerKey, classOf[DstlCheckpointFileManager].getName)
+      configure(fileManager)
       val query = start(counts(input), "waiting")
       var values = off
       try while (hasGuard) {
@@ -161,10 +162,11 @@ class CompatibilitySuite extends QuerySuite {
         }
       finally query.stop()
       leave()
-      val later = run(input, values, "left")
-      configure(option("enabled") -> "true", fileManagerKey -> classOf[DstlCheckpointFileManager].getName)
+      val later = run(input, run(input, values, "left"), "still")
+      assert(changelogFiles.nonEmpty)
+      configure(option("enabled") -> "true", fileManager)
       run(input, later, "again"): Unit
-      assert(LoggedBatches.of(checkpoint).size == 3)
+      assert(logged == Set(newest - 2, newest - 1, newest))
     }
 
   if (SparkFacts.HasStateSource) test(
