@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.files
 
-import java.io.FileNotFoundException
 import java.nio.charset.StandardCharsets.UTF_8
-
-import scala.util.Using
 
 import org.apache.hadoop.fs.{FSDataInputStream, Path}
 
@@ -44,10 +41,7 @@ private[files] final class RootDirectory(root: Path, files: CheckpointFiles, dri
 
   private def read(file: Path): Option[Array[Byte]] =
     files.beginning(file, UsualLength).flatMap { found =>
-      if (Usual.matches(new String(found, UTF_8))) Some(found)
-      else
-        try Some(Using.resource(files.open(file))(_.readAllBytes()))
-        catch { case _: FileNotFoundException => None }
+      if (Usual.matches(new String(found, UTF_8))) Some(found) else files.beginning(file, CheckpointFiles.Limit)
     }
 
   private def isMetadata(file: Path): Boolean = file.getName == "metadata" && files.isOwn(file.getParent)
