@@ -245,29 +245,41 @@ def test_what_a_start_writes_anew_can_be_deleted(written: WrittenCheckpoint, nam
     assert verified(written.root).damages == []
 
 
+@pytest.mark.parametrize("source", ["0", "clicks"])
 @pytest.mark.parametrize(
     ("entries", "latest", "missing"),
     [
         (["0", "1", "2"], 2, None),
         (["9.compact", "10", "11"], 11, None),
         (["3", "9.compact", "10"], 10, None),
-        (["0", "2"], 2, "sources/0/1"),
-        (["0", "1"], 2, "sources/0/2"),
-        (["10", "11"], 11, "sources/0/0 to 9"),
-        (["9.compact", "11"], 11, "sources/0/10"),
+        (["0", "2"], 2, "1"),
+        (["0", "1"], 2, "2"),
+        (["10", "11"], 11, "0 to 9"),
+        (["9.compact", "11"], 11, "10"),
     ],
 )
 def test_the_entries_of_a_file_source_that_a_start_reads_must_exist(
-    written: WrittenCheckpoint, entries: list[str], latest: int, missing: str | None
+    written: WrittenCheckpoint, source: str, entries: list[str], latest: int, missing: str | None
 ) -> None:
-    """A start reads the newest compacted entry, and all later ones."""
+    """A start reads the newest compacted entry, and all later ones. Queries may give sources names."""
     (written.root / "sources/0/0").unlink()
+    directory = (written.root / "sources/0").rename(written.root / f"sources/{source}")
     for name in entries:
         number = name.removesuffix(".compact")
-        (written.root / f"sources/0/{name}").write_text(f'v1\n{{"path":"file:///in","timestamp":0,"batchId":{number}}}')
+        (directory / name).write_text(f'v1\n{{"path":"file:///in","timestamp":0,"batchId":{number}}}')
     written.offsets(10, source=f'{{"logOffset":{latest}}}')
     found = verified(written.root)
-    assert [one.object for one in found.damages] == ([] if missing is None else [str(written.root / missing)])
+    assert [one.object for one in found.damages] == ([] if missing is None else [f"{directory}/{missing}"])
+
+
+def test_of_several_sources_with_names_the_newest_entries_are_unknown(written: WrittenCheckpoint) -> None:
+    (written.root / "sources/0").rename(written.root / "sources/views")
+    for offsets in (['{"logOffset":0}', '{"logOffset":0}'], ['{"logOffset":0}', '{"logOffset":1}'], ['"7"', "1"]):
+        written.offsets(10, source="\n".join(offsets))
+        shutil.copytree(written.root / "sources/views", written.root / "sources/clicks", dirs_exist_ok=True)
+        assert verified(written.root).damages == []
+        (written.root / "sources/clicks/0").write_bytes(b"")
+        assert [one.object for one in verified(written.root).damages] == [str(written.root / "sources/clicks/0")]
 
 
 def test_a_log_of_files_beyond_the_limit_is_not_read_and_no_damage(

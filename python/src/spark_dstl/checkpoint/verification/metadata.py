@@ -18,6 +18,7 @@ from spark_dstl.checkpoint.verification.findings import Look
 _MOST_BYTES = 64 * 1024 * 1024
 _OTHER = "it is not what Spark writes"
 _COMPACT = ".compact"
+_SOURCE = re.compile(r"[A-Za-z0-9_]+")
 _OPERATOR = re.compile(r"\d+/_metadata/(?:metadata|v2/\d+)")
 _SCHEMA = re.compile(r"\d+/(?:\d+/(?:[^/]+/)?_metadata/schema|_stateSchema/[^/]+/[^/.][^/]*)")
 # Spark 4.2 starts with any content of the other files: of operators without schema files, and of schemas of joins.
@@ -76,12 +77,12 @@ def check_sources(look: Look, offsets: dict[int, list[bytes]]) -> dict[int, str]
 
     `offsets` are the lines of sources in the offsets of batches.
     """
-    by_source: dict[int, dict[int, str]] = {}
+    by_source: dict[str, dict[int, str]] = {}
     for stored in look.storage.objects("sources", recursive=True):
         _, directory, *last = stored.name.split("/")
         number = names.number("/".join(last).removesuffix(_COMPACT))
-        if directory.isdecimal() and number is not None:
-            entries = by_source.setdefault(int(directory), {})
+        if _SOURCE.fullmatch(directory) and number is not None:
+            entries = by_source.setdefault(directory, {})
             # Spark prefers a compacted entry.
             entries[number] = max(entries.get(number, ""), stored.name)
     named = {batch: _file_sources(lines, by_source) for batch, lines in offsets.items()}
@@ -102,20 +103,24 @@ def check_sources(look: Look, offsets: dict[int, list[bytes]]) -> dict[int, str]
     return obstacles
 
 
-def _file_sources(lines: list[bytes], directories: Collection[int]) -> dict[int, int]:
-    """Return the entries of file sources that a batch's offsets name, by the number of the source.
+def _file_sources(lines: list[bytes], directories: Collection[str]) -> dict[str, int]:
+    """Return the entries of file sources that a batch's offsets name, by the directory of the source.
 
-    Spark writes a line for each use of a source, and one directory for all uses. If lines are equal and there are fewer
-    directories, the numbers are unknown, unless all are of one source.
+    Spark writes a line for each use of a source, and one directory for all uses: its number, or from Spark 4.2 on the
+    name that a query gives it. If lines are equal and there are fewer directories, or the directories have names, it is
+    unknown which line is of which, unless all are of one source.
     """
-    known, different = max(directories, default=-1) + 1, len({*lines})
-    if known < len(lines) and different < len(lines):
+    have_names = not all(map(str.isdecimal, directories))
+    known = len(directories) if have_names else max(map(int, directories), default=-1) + 1
+    different = len({*lines})
+    if have_names or (known < len(lines) and different < len(lines)):
         lines = lines[:1] if known < 2 and different == 1 else []
+    sources = directories if have_names else map(str, range(len(lines)))
     named = ((sparkfiles.json_object(line) or {}).get("logOffset") for line in lines)
-    return {source: number for source, number in enumerate(named) if isinstance(number, int)}
+    return {source: number for source, number in zip(sources, named, strict=False) if isinstance(number, int)}
 
 
-def _check_source(look: Look, source: int, entries: dict[int, str], is_file_source: bool) -> str | None:
+def _check_source(look: Look, source: str, entries: dict[int, str], is_file_source: bool) -> str | None:
     """Check the entries of a source that a start reads; return why it fails."""
     first = max((number for number, name in entries.items() if name.endswith(_COMPACT)), default=0)
     read = {number: name for number, name in sorted(entries.items()) if number >= first or not is_file_source}
