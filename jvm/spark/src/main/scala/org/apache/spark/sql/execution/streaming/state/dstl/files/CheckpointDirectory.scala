@@ -20,7 +20,8 @@ import org.apache.spark.sql.execution.streaming.state.dstl.worker.WorkerSide
  */
 private[dstl] object CheckpointDirectory {
   private val StorePath = """(?s)(.+)/state/(\d{1,18}/\d{1,9}(?:/[^/]+)?)""".r
-  private val SourcePath = """(?s)(.+)/sources/\d{1,9}""".r
+  // A number, or since Spark 4.2 the name that the query gives its source. It may also be a checkpoint of that name, which works.
+  private val SourcePath = """(?s)(.+)/sources/\w+""".r
   private val OperatorPath = """(?s)(.+)/state/\d{1,18}/_metadata/v2""".r
 
   /** The handler of a directory. */

@@ -197,7 +197,7 @@ private[files] final class OffsetsDirectory(
 }
 
 /**
- * `<root>/sources/<number>`: a source records the input of a batch here, before the batch begins. So two drivers that take turns
+ * `<root>/sources/<source>`: a source records the input of a batch here, before the batch begins. So two drivers that take turns
  * conflict here first, unless both record the same.
  */
 private[files] final class SourceDirectory(
