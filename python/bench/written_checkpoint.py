@@ -15,7 +15,7 @@ import time
 import uuid
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -256,6 +256,11 @@ class WrittenCheckpoint:
         self.claim()
         return self
 
+    @property
+    def pins(self) -> list[str]:
+        """The names of the pins that readers have."""
+        return sorted(path.name for path in (self.root / "dstl/epochs").glob("*.pin"))
+
     def column_families(self) -> Path:
         """Write the description of an operator whose stores have column families; return its schema file."""
         state = self.root / "state/0"
@@ -337,6 +342,14 @@ class WrittenCheckpoint:
         if snapshots:
             segments += self.snapshots(batch)
         self.entry(batch, segments)
+
+    def batches(
+        self, numbers: Iterable[int], snapshots: Container[int] = (), large: Container[int] = ()
+    ) -> WrittenCheckpoint:
+        """Write whole batches, some with snapshots or with large changes."""
+        for batch in numbers:
+            self.batch(batch, batch in snapshots, batch in large)
+        return self
 
     def snapshots(self, batch: int) -> list[Written]:
         """Return a snapshot of each store of the version after the batch, its files in a data file."""

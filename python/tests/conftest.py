@@ -68,7 +68,4 @@ def s3(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], str]
 @pytest.fixture
 def written(tmp_path: Path) -> WrittenCheckpoint:
     """Batches 0 to 3 in the log."""
-    checkpoint = WrittenCheckpoint(tmp_path / "q").begin()
-    for batch in range(4):
-        checkpoint.batch(batch)
-    return checkpoint
+    return WrittenCheckpoint(tmp_path / "q").begin().batches(range(4))

@@ -16,9 +16,7 @@ HEADER = 2078  # where the log of an entry begins
 
 def ten_batches(root: Path) -> WrittenCheckpoint:
     """Write batches 0 to 9 in the log: 3 and 7 in data files, 4 with snapshots of version 5 and their files."""
-    checkpoint = WrittenCheckpoint(root).begin()
-    for batch in range(10):
-        checkpoint.batch(batch, large=batch in (3, 7), snapshots=batch == 4)
+    checkpoint = WrittenCheckpoint(root).begin().batches(range(10), large=(3, 7), snapshots=(4,))
     aged(checkpoint.root)
     return checkpoint
 

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from invoked import dstl
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -28,7 +28,6 @@ from shared_session import FILES, Moving, Operator, contender
 from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.repartition import repartition as module
 from spark_dstl.checkpoint.repartition.repartition import Repartition
-from spark_dstl.commands import main
 from spark_dstl.release import installed_line
 from width_operators import late
 from width_processors import PROCESSORS
@@ -201,7 +200,7 @@ def test_a_rollback_goes_back_over_a_repartition(begun: Moving, expected: list[l
     last = newest(begun.checkpoint)
     back = on_a_copy(begun, "back")
     repartitioned(back.checkpoint, 1)
-    told = CliRunner().invoke(main, ["rollback", str(back.checkpoint), "--to", str(last), "--apply", "--stopped"])
+    told = dstl("rollback", back.checkpoint, "--to", last, "--apply", "--stopped")
     assert told.exit_code == 0, told.output
     assert not list(back.checkpoint.glob("state/*/*/*.zip"))
     back.finish(contender(spark, "dstl"))
@@ -308,7 +307,7 @@ def test_a_locked_checkpoint_of_stock_spark_starts_after_the_command_or_a_rollba
         interrupted_before(monkeypatch, other.checkpoint, name, 3)
         with pytest.raises(StreamingQueryException, match="dstl repartition changes the partitions"):
             on_a_copy(other, f"locked-{name[:3]}").finish(contender(spark, "spark"))
-        told = CliRunner().invoke(main, ["rollback", str(other.checkpoint), "--to", str(last), "--apply", "--stopped"])
+        told = dstl("rollback", other.checkpoint, "--to", last, "--apply", "--stopped")
         assert told.exit_code == 0, told.output
         assert newest(other.checkpoint) == max(numbers(other.checkpoint / "offsets")) == last
         assert not list(other.checkpoint.glob(f"state/*/*/{last + 2}.zip"))
@@ -372,7 +371,7 @@ def test_the_objects_of_the_old_number_are_deleted_in_time(
         fences.add(moved + 1)
         query.run_until(partial(are_deleted, query.checkpoint, moved, fences, partitions))
         # An upload that ended with the query may be left.
-        told = CliRunner().invoke(main, ["gc", str(query.checkpoint), "--apply", "--stopped"])
+        told = dstl("gc", query.checkpoint, "--apply", "--stopped")
         assert told.exit_code == 0, told.output
         with spark_dstl.open(str(query.checkpoint)) as checkpoint:
             found = checkpoint.verify(deep=True)

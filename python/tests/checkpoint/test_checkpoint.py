@@ -90,9 +90,7 @@ def test_entries_and_segments_are_streams_of_batches(path: str) -> None:
 
 
 def test_a_stream_holds_few_entries_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written = WrittenCheckpoint(tmp_path / "long", partitions=20).begin()
-    for batch in range(200):
-        written.batch(batch)
+    written = WrittenCheckpoint(tmp_path / "long", partitions=20).begin().batches(range(200))
     monkeypatch.setattr(tables, "ROWS_IN_BATCH", 100)
     done = []
     with spark_dstl.open(str(written.root), progress=lambda _what, now, _of: done.append(now)) as checkpoint:
@@ -185,9 +183,7 @@ def test_data_files_are_in_the_base_path_that_the_newest_entry_names(
 
 
 def test_a_snapshot_of_a_version_may_be_held_by_a_later_entry(tmp_path: Path) -> None:
-    written = WrittenCheckpoint(tmp_path / "q", partitions=1).begin()
-    for batch in range(3):
-        written.batch(batch)
+    written = WrittenCheckpoint(tmp_path / "q", partitions=1).begin().batches(range(3))
     held = Written(0, 0, 2, zip_of({}), kind=2)
     written.entry(3, [*written.changes(3), held], listed=Listed(held=[Held(0, 0, 2, 3)]))
     with spark_dstl.open(str(written.root)) as checkpoint:
@@ -284,9 +280,7 @@ def test_without_py4j_the_error_names_the_extra_that_has_it(tmp_path: Path, monk
     ("name", "key", "partitions"), [("globalLimit", "[{}]", 1), ("stateStoreSave", "[]", 1), ("dedupe", "[]", 3)]
 )
 def test_ungrouped_state_has_one_partition(tmp_path: Path, name: str, key: str, partitions: int) -> None:
-    written = WrittenCheckpoint(tmp_path / "q", partitions=1).begin()
-    for batch in range(2):
-        written.batch(batch)
+    written = WrittenCheckpoint(tmp_path / "q", partitions=1).begin().batches(range(2))
     metadata = written.root / "state/0/_metadata/metadata"
     noted = metadata.read_text().replace('"numPartitions": 1', '"numPartitions": 3')
     metadata.write_text(noted.replace("stateStoreSave", name))

@@ -152,9 +152,7 @@ def test_a_snapshot_that_cannot_be_loaded_is_left_out(
 
 
 def test_the_newest_batch_alone_is_exported_with_the_offsets_before_it(tmp_path: Path) -> None:
-    written = WrittenCheckpoint(tmp_path / "q").begin()
-    for batch in range(3):
-        written.batch(batch, large=batch == 1, snapshots=batch == 2)
+    written = WrittenCheckpoint(tmp_path / "q").begin().batches(range(3), large=(1,), snapshots=(2,))
     data(written.root, 1).unlink()
     done = exported(aged(written.root), tmp_path / "target")
     assert (done.batches, list(done.left_out)) == ([2], [1])
@@ -176,9 +174,7 @@ def test_plain_snapshots_that_are_no_state_of_a_committed_batch_are_left_out(
 
 
 def test_a_plain_snapshot_that_batches_are_rebuilt_from_is_copied(tmp_path: Path) -> None:
-    written = WrittenCheckpoint(tmp_path / "q", partitions=1).begin()
-    for batch in range(6):
-        written.batch(batch)
+    written = WrittenCheckpoint(tmp_path / "q", partitions=1).begin().batches(range(6))
     (written.root / "state/0/0/3.zip").write_bytes(zip_of({}))
     purge(written.root, 2)
     done = exported(aged(written.root), tmp_path / "target")

@@ -39,7 +39,7 @@ def batches(followed: Followed) -> list[int]:
 
 
 def pinned(written: WrittenCheckpoint) -> list[int]:
-    return [int(path.name.split("-")[0]) for path in (written.root / "dstl/epochs").glob("*.pin")]
+    return [int(name.split("-")[0]) for name in written.pins]
 
 
 def test_a_follower_waits_for_the_next_batch(written: WrittenCheckpoint, follow: Follow) -> None:

@@ -56,9 +56,7 @@ def test_plain_snapshots_above_the_log_are_leftovers_once_none_was_written_for_a
     tmp_path: Path, name: str
 ) -> None:
     """Until then a repartition may be writing them, and may have begun long ago."""
-    written = WrittenCheckpoint(tmp_path / "q", provider=OURS).begin()
-    for batch in range(4):
-        written.batch(batch)
+    written = WrittenCheckpoint(tmp_path / "q", provider=OURS).begin().batches(range(4))
     first, last = written.root / "state/0/0/5.zip", written.root / "state/0/1" / name
     for snapshot in (first, last):
         snapshot.parent.mkdir(exist_ok=True)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
-import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -8,6 +7,7 @@ from typing import Any
 
 import pytest
 from invoked import dstl
+from served import until
 from written_checkpoint import WrittenCheckpoint
 
 import spark_dstl
@@ -17,14 +17,10 @@ from spark_dstl.checkpoint.storage import Storage
 from spark_dstl.errors import CannotPin, CheckpointNotFound, DstlError, PinTooLate, UnreadableStorage
 
 
-def names(written: WrittenCheckpoint) -> list[str]:
-    return sorted(path.name for path in (written.root / "dstl/epochs").glob("*.pin"))
-
-
 def test_a_pin_names_its_batch_and_its_time_and_has_a_copy_of_offsets(written: WrittenCheckpoint) -> None:
     with spark_dstl.open(str(written.root)) as checkpoint:
         made = pins.create_pin(checkpoint, 2, timedelta(hours=2))
-        assert names(written) == [made.name]
+        assert written.pins == [made.name]
         assert made.name.startswith("2-7200-")
         assert (written.root / "offsets/2").read_bytes() == pins.pinned_offsets(checkpoint.storage, 2)
         assert pins.pinned_offsets(checkpoint.storage, 3) is None
@@ -33,7 +29,7 @@ def test_a_pin_names_its_batch_and_its_time_and_has_a_copy_of_offsets(written: W
         assert row["ends_at"] - row["pinned_at"] == timedelta(hours=2)
         assert pins.end_pin(checkpoint, made.name)
         assert not pins.end_pin(checkpoint, made.name)
-        assert names(written) == []
+        assert written.pins == []
 
 
 def test_a_batch_that_spark_does_not_retain_cannot_be_pinned(written: WrittenCheckpoint) -> None:
@@ -43,7 +39,7 @@ def test_a_batch_that_spark_does_not_retain_cannot_be_pinned(written: WrittenChe
             checkpoint.pin(1)
         with pytest.raises(CheckpointNotFound, match="no commit entry of batch 9"):
             checkpoint.pin(9)
-    assert names(written) == []
+    assert written.pins == []
 
 
 def test_a_pin_that_comes_too_late_is_deleted(written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,26 +53,26 @@ def test_a_pin_that_comes_too_late_is_deleted(written: WrittenCheckpoint, monkey
     monkeypatch.setattr(Storage, "create", after_a_purge)
     with spark_dstl.open(str(written.root)) as checkpoint, pytest.raises(PinTooLate):
         checkpoint.pin(1)
-    assert names(written) == []
+    assert written.pins == []
 
 
 def test_a_held_pin_is_renewed_moved_and_ended(written: WrittenCheckpoint) -> None:
     with spark_dstl.open(str(written.root)) as checkpoint, checkpoint.pin(1, timedelta(hours=1)) as held:
-        (first,) = names(written)
+        (first,) = written.pins
         (written.root / "offsets/1").unlink()
         held.renew()
-        (second,) = names(written)
+        (second,) = written.pins
         assert second != first
         assert second.startswith("1-3600-")
         assert pins.pinned_offsets(checkpoint.storage, 1)
         held.move(3)
-        (third,) = names(written)
+        (third,) = written.pins
         assert third.startswith("3-3600-")
         assert held.batch == 3
-    assert names(written) == []
+    assert written.pins == []
     held.renew()
     held.end()
-    assert names(written) == []
+    assert written.pins == []
 
 
 def test_a_pin_that_another_has_ended_is_not_renewed(written: WrittenCheckpoint) -> None:
@@ -123,16 +119,16 @@ def test_a_reader_whose_pin_another_has_ended_reports_it_once_and_renews_the_nex
     seen: list[list[str]] = []
 
     def look() -> None:
-        seen.append(names(written))
+        seen.append(written.pins)
 
     with spark_dstl.open(str(written.root)) as checkpoint, checkpoint.pin(1) as held:
-        (first,) = names(written)
+        (first,) = written.pins
         unpin = partial(dstl, "unpin", written.root, "--all")
         with monkeypatch.context() as patch:
             patch.setattr(held, "_ended", Turns(unpin, look, partial(held.move, 3), look))
             held._keep_renewing()
         assert [len(pins) for pins in seen] == [0, 1]
-        assert names(written) != seen[1], "it was not renewed"
+        assert written.pins != seen[1], "it was not renewed"
     (warning,) = caplog.messages
     assert f"the pin {first} of batch 1 of {written.root} was ended by `dstl unpin`" in warning
     assert "Reads continue without a pin; a follower pins the batch that it reaches next" in warning
@@ -142,10 +138,10 @@ def test_a_pin_that_moves_after_another_has_ended_it_reports_that(
     written: WrittenCheckpoint, caplog: pytest.LogCaptureFixture
 ) -> None:
     with spark_dstl.open(str(written.root)) as checkpoint, checkpoint.pin(1) as held:
-        (first,) = names(written)
+        (first,) = written.pins
         dstl("unpin", written.root, "--all")
         held.move(3)
-        assert len(names(written)) == 1
+        assert len(written.pins) == 1
         held.move(2)
     (warning,) = caplog.messages
     assert f"the pin {first} of batch 1 " in warning
@@ -169,10 +165,7 @@ def test_a_moved_pin_is_the_newer_one_also_if_the_older_cannot_be_ended(
 def test_an_abandoned_pin_is_ended_by_its_own_thread(written: WrittenCheckpoint) -> None:
     with spark_dstl.open(str(written.root)) as checkpoint:
         checkpoint.pin(1, timedelta(seconds=1)).abandon()
-        deadline = time.monotonic() + 20
-        while names(written):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        until(lambda: not written.pins, 20)
 
 
 def test_without_permission_reads_go_without_a_pin(written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,11 +175,11 @@ def test_without_permission_reads_go_without_a_pin(written: WrittenCheckpoint, m
     with spark_dstl.open(str(written.root)) as checkpoint:
         pin = pins.pin_if_possible(checkpoint, 2)
         assert pin is not None
-        assert len(names(written)) == 1
+        assert len(written.pins) == 1
         pin.end()
         monkeypatch.setattr(Storage, "create", refused)
         assert pins.pin_if_possible(checkpoint, 2) is None
-        assert names(written) == []
+        assert written.pins == []
         with pytest.raises(UnreadableStorage):
             checkpoint.pin(2)
 
@@ -208,7 +201,7 @@ def test_verify_counts_a_pin_as_no_damage(written: WrittenCheckpoint) -> None:
 def test_the_commands_pin_list_and_unpin(written: WrittenCheckpoint) -> None:
     result = dstl("pin", written.root, "--batch", "2", "--for", "2h")
     assert result.exit_code == 0, result.output
-    (name,) = names(written)
+    (name,) = written.pins
     assert "Batch 2 is pinned until" in result.output
     assert f"dstl unpin {written.root} {name}" in result.output
     newest = json.loads(dstl("pin", written.root, "--output", "json").output)
@@ -250,4 +243,4 @@ def test_a_checkpoint_of_stock_spark_takes_no_pins(written: WrittenCheckpoint) -
         with pytest.raises(CannotPin, match="stock Spark ignores pins"):
             checkpoint.pin()
         assert pins.pin_if_possible(checkpoint, 3) is None
-        assert names(written) == []
+        assert written.pins == []

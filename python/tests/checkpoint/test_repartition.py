@@ -8,7 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
+from invoked import dstl
 from plain_checkpoint import PlainCheckpoint
 from written_checkpoint import aged
 
@@ -21,7 +22,6 @@ from spark_dstl.checkpoint.repartition.plan import find_plan
 from spark_dstl.checkpoint.repartition.repartition import Repartition
 from spark_dstl.checkpoint.repartition.stores import StoreRepartition
 from spark_dstl.checkpoint.sparkfiles import HDFS_BACKED, OURS, PARTITIONS, PROVIDER, STOCKS
-from spark_dstl.commands import main
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def plain(tmp_path: Path) -> PlainCheckpoint:
 
 
 def planned(plain: PlainCheckpoint, partitions: int = 3) -> Result:
-    return CliRunner().invoke(main, ["repartition", str(plain.root), "--partitions", str(partitions)])
+    return dstl("repartition", plain.root, "--partitions", partitions)
 
 
 def refusal(plain: PlainCheckpoint, partitions: int = 3) -> str:
@@ -107,7 +107,7 @@ def test_state_in_one_partition_is_refused(plain: PlainCheckpoint) -> None:
 
 def test_a_query_that_seems_to_run_is_refused(plain: PlainCheckpoint) -> None:
     plain.offsets(2)
-    told = CliRunner().invoke(main, ["repartition", str(plain.root), "--partitions", "3", "--apply"])
+    told = dstl("repartition", plain.root, "--partitions", "3", "--apply")
     assert told.exit_code == 4, told.output
 
 
@@ -115,12 +115,12 @@ def test_a_query_that_seems_to_run_is_refused(plain: PlainCheckpoint) -> None:
 def test_beside_a_running_query_the_advice_is_to_stop_it(plain: PlainCheckpoint, apply: tuple[str, ...]) -> None:
     """It has begun a batch most of the time."""
     plain.offsets(3)
-    command = ["repartition", str(plain.root), "--partitions", "3", *apply]
-    told = CliRunner().invoke(main, command)
+    command = ("repartition", plain.root, "--partitions", "3", *apply)
+    told = dstl(*command)
     assert told.exit_code == 4, told.output
     assert "a query seems to run" in told.output
     assert "Stop it" in told.output
-    stopped = CliRunner().invoke(main, [*command, "--stopped"])
+    stopped = dstl(*command, "--stopped")
     assert (stopped.exit_code, "has begun batch 3, and committed batch 2" in stopped.output) == (1, True)
 
 

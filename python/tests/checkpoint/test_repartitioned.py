@@ -59,9 +59,7 @@ class Repartitioned(WrittenCheckpoint):
 def repartitioned(root: Path, before: int, after: int) -> Repartitioned:
     """Batches 0 to 5: 3 is a repartition, and later ones have the new number."""
     checkpoint = Repartitioned(root, partitions=before)
-    checkpoint.begin()
-    for batch in range(MOVED):
-        checkpoint.batch(batch)
+    checkpoint.begin().batches(range(MOVED))
     checkpoint.repartition(MOVED, after)
     for batch in range(MOVED + 1, 6):
         checkpoint.later(batch)
@@ -93,9 +91,7 @@ def test_retained_batches_need_no_partition_that_they_do_not_have(tmp_path: Path
 
 def test_a_restart_reads_nothing_of_partitions_that_a_repartition_has_left(tmp_path: Path) -> None:
     written = Repartitioned(tmp_path / "q", partitions=3)
-    written.begin()
-    for batch in range(MOVED):
-        written.batch(batch, large=batch == 1)
+    written.begin().batches(range(MOVED), large=(1,))
     written.repartition(MOVED, 2)
     written.later(MOVED + 1)
     with spark_dstl.open(str(written.root)) as checkpoint:
@@ -146,9 +142,7 @@ def test_an_interrupted_rollback_leaves_no_offsets_of_the_new_number_alone(tmp_p
 def interrupted(root: Path) -> tuple[Repartitioned, Path]:
     """Batches 0 to 2, and a snapshot of version 4 that an interrupted repartition has left."""
     written = Repartitioned(root)
-    written.begin()
-    for batch in range(3):
-        written.batch(batch)
+    written.begin().batches(range(3))
     aged(root)
     abandoned = root / "state/0/0/4.zip"
     abandoned.write_bytes(zip_of({}))
@@ -162,8 +156,7 @@ def test_snapshots_of_an_interrupted_repartition_are_leftovers_once_the_query_ha
         assert checkpoint.leftovers().objects == []
         # A rollback, which needs all writers stopped, deletes them, so it plans to.
         assert checkpoint.plan_rollback(2).objects == ["state/0/0/4.zip"]
-    for batch in range(3, 6):
-        written.batch(batch)
+    written.batches(range(3, 6))
     aged(written.root)
     with spark_dstl.open(str(written.root)) as checkpoint:
         found = checkpoint.leftovers()
@@ -205,8 +198,7 @@ def test_plain_snapshots_that_batches_are_rebuilt_from_are_not_abandoned(
 def test_snapshots_of_an_interrupted_repartition_are_not_exported(tmp_path: Path) -> None:
     """Stock Spark would load them."""
     written, abandoned = interrupted(tmp_path / "q")
-    for batch in range(3, 6):
-        written.batch(batch)
+    written.batches(range(3, 6))
     aged(written.root)
     with spark_dstl.open(str(written.root)) as checkpoint:
         assert checkpoint.export(str(tmp_path / "target")).batches == [*range(6)]
@@ -239,9 +231,7 @@ class WrittenStores:
 def logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repartitioned:
     """Batches 0 to 2 in the log, whose stores are written by nothing."""
     checkpoint = Repartitioned(tmp_path / "logged")
-    checkpoint.begin()
-    for batch in range(MOVED):
-        checkpoint.batch(batch)
+    checkpoint.begin().batches(range(MOVED))
     aged(checkpoint.root)
     monkeypatch.setattr(module, "StoreRepartition", WrittenStores)
     monkeypatch.setattr(spark_dstl.Checkpoint, "gateway", lambda _self: None)

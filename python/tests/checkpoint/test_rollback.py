@@ -24,9 +24,7 @@ from spark_dstl.errors import PinTooLate
 @pytest.fixture
 def written(tmp_path: Path) -> WrittenCheckpoint:
     """Batches 0 to 6, and 7 begun; 5 in a data file; plain snapshots of versions 3 and 6, as with stock's provider."""
-    checkpoint = WrittenCheckpoint(tmp_path / "q", partitions=1).begin()
-    for batch in range(7):
-        checkpoint.batch(batch, large=batch == 5)
+    checkpoint = WrittenCheckpoint(tmp_path / "q", partitions=1).begin().batches(range(7), large=(5,))
     checkpoint.offsets(7)
     store = checkpoint.root / "state/0/0"
     store.mkdir(parents=True, exist_ok=True)
@@ -148,9 +146,7 @@ def test_a_rollback_to_a_batch_that_cannot_be_rebuilt_is_refused(written: Writte
 
 
 def test_a_rollback_that_would_delete_the_needed_snapshot_is_refused(tmp_path: Path) -> None:
-    checkpoint = WrittenCheckpoint(tmp_path / "q", partitions=1).begin()
-    for batch in range(6):
-        checkpoint.batch(batch)
+    checkpoint = WrittenCheckpoint(tmp_path / "q", partitions=1).begin().batches(range(6))
     packed = Written(0, 0, 4, zip_of({}), kind=2)
     checkpoint.offsets(6)
     checkpoint.entry(6, [*checkpoint.changes(6), packed], listed=Listed(held=[Held(0, 0, 4, 6)]))

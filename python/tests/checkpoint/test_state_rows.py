@@ -3,17 +3,15 @@
 
 import gc
 import socket
-import time
-from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from datetime import timedelta
-from pathlib import Path
 from threading import Event, Thread
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from served import until
 from written_checkpoint import WrittenCheckpoint
 
 import spark_dstl
@@ -84,17 +82,6 @@ class ReaderWithoutAProcess(StateReader):
         return None
 
 
-def pins_in(written: WrittenCheckpoint) -> list[Path]:
-    return list((written.root / "dstl/epochs").glob("*.pin"))
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def test_the_connection_ends_with_its_reader_although_rows_are_left_and_kept() -> None:
     """The process holds a lock while it sends."""
     sender = Sender(endlessly=True)
@@ -116,7 +103,7 @@ def test_a_finished_read_leaves_nothing_in_memory(written: WrittenCheckpoint) ->
         before = stacks()
         for _ in range(3):
             assert reader.read("state", [2], None).read_all().to_batches() == [BATCH]
-            assert not pins_in(written)
+            assert not written.pins
         assert stacks() == before
 
 
@@ -130,10 +117,10 @@ def test_a_dropped_read_ends_its_connection_and_its_pin(
         rows = ReaderWithoutAProcess(checkpoint, sender).read("state", [2], None)
         for _ in range(batches):
             rows.read_next_batch()
-        assert pins_in(written)
+        assert written.pins
         del rows
-        wait_until(sender.ended.is_set)
-        wait_until(lambda: not pins_in(written))
+        assert sender.ended.wait(20)
+        until(lambda: not written.pins, 20)
 
 
 def test_the_end_of_the_reader_ends_the_pins_of_all_its_reads(written: WrittenCheckpoint) -> None:
@@ -141,9 +128,9 @@ def test_the_end_of_the_reader_ends_the_pins_of_all_its_reads(written: WrittenCh
         sender = Sender(endlessly=True)
         reader = ReaderWithoutAProcess(checkpoint, sender)
         kept = [reader.read("state", [batch], None) for batch in (1, 2)]
-        assert len(pins_in(written)) == len(kept)
+        assert len(written.pins) == len(kept)
         reader.close()
-        assert not pins_in(written)
+        assert not written.pins
         assert sender.ended.wait(20)
 
 

@@ -169,9 +169,7 @@ def test_a_damaged_snapshot_loses_the_batches_that_only_it_can_rebuild(written: 
 @pytest.mark.parametrize("families", [False, True])
 def test_a_store_with_column_families_cannot_be_rebuilt_without_a_snapshot(tmp_path: Path, families: bool) -> None:
     """Spark takes one at the end of the first batch, because the changelogs do not name column families."""
-    written = WrittenCheckpoint(tmp_path / "q").begin()
-    for batch in range(3):
-        written.batch(batch, snapshots=batch == 0)
+    written = WrittenCheckpoint(tmp_path / "q").begin().batches(range(3), snapshots=(0,))
     if families:
         written.column_families()
     assert (verified(written.root).is_damaged, verified(written.root).newest_undamaged) == (False, 2)

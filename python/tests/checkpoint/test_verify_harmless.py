@@ -124,13 +124,10 @@ def test_a_data_file_that_no_retained_version_needs_may_be_missing(written: Writ
 
 def test_an_entry_that_fences_a_stopped_driver_is_not_damage(tmp_path: Path) -> None:
     """Retention has deleted the entries after it; the driver has begun its batch again before it was refused."""
-    checkpoint = WrittenCheckpoint(tmp_path / "q").begin()
-    for batch in range(3):
-        checkpoint.batch(batch)
+    checkpoint = WrittenCheckpoint(tmp_path / "q").begin().batches(range(3))
     checkpoint.epoch = 2
     checkpoint.claim(first=3)
-    for batch in range(3, 12):
-        checkpoint.batch(batch, snapshots=batch in (8, 9))
+    checkpoint.batches(range(3, 12), snapshots=(8, 9))
     checkpoint.held = checkpoint.held[-2:]
     for batch in (0, 1, 2, 4, 5, 6, 7):
         entry(checkpoint.root, batch).unlink()

@@ -13,9 +13,7 @@ from written_checkpoint import Held, Listed, Written, WrittenCheckpoint, zip_of
 @pytest.mark.parametrize("deep", [False, True])
 def test_a_snapshot_that_is_no_zip_loses_the_batches_that_only_it_can_rebuild(tmp_path: Path, deep: bool) -> None:
     """Its bytes are those that were written."""
-    written = WrittenCheckpoint(tmp_path / "q", partitions=1).begin()
-    for batch in range(3):
-        written.batch(batch)
+    written = WrittenCheckpoint(tmp_path / "q", partitions=1).begin().batches(range(3))
     held = [Held(0, 0, 4, 3)]
     packed = Written(0, 0, 4, b"not a zip", kind=2)
     written.entry(3, [*written.changes(3), packed], listed=Listed(held=held))
@@ -29,9 +27,7 @@ def test_a_snapshot_that_is_no_zip_loses_the_batches_that_only_it_can_rebuild(tm
 
 def test_a_plain_snapshot_with_another_checksum_loses_the_batches_that_only_it_can_rebuild(tmp_path: Path) -> None:
     """It is a whole zip: one of another snapshot."""
-    written = WrittenCheckpoint(tmp_path / "q", partitions=1).begin()
-    for batch in range(4):
-        written.batch(batch)
+    written = WrittenCheckpoint(tmp_path / "q", partitions=1).begin().batches(range(4))
     purge(written.root, 2)
     zipped = written.root / "state/0/0/3.zip"
     zipped.write_bytes(zip_of({}))

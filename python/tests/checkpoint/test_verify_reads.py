@@ -31,8 +31,7 @@ def written(tmp_path: Path) -> WrittenCheckpoint:
 
 def test_a_flipped_byte_of_any_data_file_that_a_restart_replays_is_found(tmp_path: Path) -> None:
     checkpoint = WrittenCheckpoint(tmp_path / "q").begin()
-    for batch in range(10):
-        checkpoint.batch(batch, large=True, snapshots=batch == 4)
+    checkpoint.batches(range(10), large=range(10), snapshots=(4,))
     read = range(5, 10)
     files = {batch: data(checkpoint.root, batch + 1 + (batch > 4)) for batch in range(10)}
     for batch, file in files.items():

@@ -19,9 +19,7 @@ in_a_checkout = pytest.mark.skipif(not PAGE.exists(), reason="only in a checkout
 
 @pytest.fixture
 def checkpoints(tmp_path: Path) -> Path:
-    written = WrittenCheckpoint(tmp_path / "clicks").begin()
-    for batch in range(6):
-        written.batch(batch, snapshots=batch == 2)
+    WrittenCheckpoint(tmp_path / "clicks").begin().batches(range(6), snapshots=(2,))
     return aged(tmp_path)
 
 

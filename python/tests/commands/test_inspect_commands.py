@@ -42,10 +42,7 @@ def run(path: str | Path, command: tuple[str, ...], *more: str) -> Result:
 
 @pytest.fixture
 def written(tmp_path: Path) -> WrittenCheckpoint:
-    checkpoint = WrittenCheckpoint(tmp_path / "q").begin()
-    for batch in range(6):
-        checkpoint.batch(batch, large=batch == 3, snapshots=batch == 4)
-    return checkpoint
+    return WrittenCheckpoint(tmp_path / "q").begin().batches(range(6), large=(3,), snapshots=(4,))
 
 
 def cut(written: WrittenCheckpoint, batch: int) -> None:
@@ -204,8 +201,7 @@ def test_a_checkpoint_without_batches_is_shown(tmp_path: Path) -> None:
 
 
 def test_a_pipe_that_is_closed_early_is_no_error(written: WrittenCheckpoint) -> None:
-    for batch in range(6, 200):
-        written.batch(batch)
+    written.batches(range(6, 200))
     command = f"{sys.executable} -m spark_dstl log {written.root} --segments --format jsonl | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["batch"] == 0
@@ -223,9 +219,7 @@ PRINTING = (
 def to_print(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A checkpoint, and a file of progress."""
     work = tmp_path_factory.mktemp("printed")
-    written = WrittenCheckpoint(work / "q").begin()
-    for batch in range(100):
-        written.batch(batch)
+    written = WrittenCheckpoint(work / "q").begin().batches(range(100))
     lines = [json.dumps(sample(batch, operator(10, dstlLogBytes=9000))) for batch in range(10)]
     (work / "progress.jsonl").write_text("\n".join([*lines, ""]))
     return {"q": written.root, "progress": work / "progress.jsonl"}
