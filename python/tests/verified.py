@@ -4,7 +4,6 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from invoked import dstl as dstl
 from written_checkpoint import RUN, WrittenCheckpoint, aged
 
 import spark_dstl

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from invoked import dstl
+from invoked import succeeded
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -282,8 +282,7 @@ def test_a_conversion_of_a_damaged_checkpoint_names_the_store(tmp_path: Path, pl
 
 def test_the_convert_command_prints_its_plan_and_its_result(tmp_path: Path, plain: Path, done: Path) -> None:
     def convert(target: Path, *options: str) -> str:
-        result = dstl("convert", plain, target, "--stopped", *options)
-        assert result.exit_code == 0, result.output
+        result = succeeded("convert", plain, target, "--stopped", *options)
         return result.output
 
     text = convert(tmp_path / "target", "--dry-run")

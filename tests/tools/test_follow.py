@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow
 import pytest
-from invoked import dstl
+from invoked import dstl, ended, succeeded
 from pyspark.sql import SparkSession
 
 import spark_dstl
@@ -88,8 +88,7 @@ def test_a_copy_of_what_was_rolled_back_is_read_anew(spark: SparkSession, tmp_pa
     process(dict.fromkeys(range(5), 1))
     with spark_dstl.open(str(checkpoint)) as opened, opened.follow(0, copies=True) as followed:
         assert [one.batch for one in followed.batches(waits=False)] == [1, 2, 3, 4]
-        done = dstl("rollback", checkpoint, "--to", "2", "--apply", "--stopped")
-        assert done.exit_code == 0, done.output
+        succeeded("rollback", checkpoint, "--to", "2", "--apply", "--stopped")
         assert list(followed.batches(waits=False)) == []
         assert followed.position.batch == 2
         process(dict.fromkeys((5, 6, 7), 1000))
@@ -235,8 +234,7 @@ def test_files_of_batches_are_complete_over_interruptions(spark: SparkSession, t
     clicks.resume(4)
     to = tmp_path / "changes"
     follow = ("follow", clicks.checkpoint, "--to", to, "--no-wait", "--format", "jsonl")
-    result = dstl(*follow, "--from", "0", "--until", "2")
-    assert result.exit_code == 0, result.output
+    succeeded(*follow, "--from", "0", "--until", "2")
     assert sorted(path.name for path in to.iterdir()) == [*(f"{n:010d}.jsonl" for n in range(3)), "cursor.json"]
     before = {path.name: path.read_bytes() for path in to.iterdir()}
     # The command dies after a file and before its cursor: the file is written again.
@@ -246,7 +244,7 @@ def test_files_of_batches_are_complete_over_interruptions(spark: SparkSession, t
         entry = checkpoint.entries(1).read_all().column("entry").to_pylist()[0]
     (to / "cursor.json").write_text(json.dumps({**cursor, "batch": 1, "entry": entry}))
     clicks.resume()
-    assert dstl(*follow).exit_code == 0
+    succeeded(*follow)
     after = {path.name: path.read_bytes() for path in to.iterdir()}
     assert {name: after[name] for name in before if name != "cursor.json"} == {
         name: content for name, content in before.items() if name != "cursor.json"
@@ -254,14 +252,12 @@ def test_files_of_batches_are_complete_over_interruptions(spark: SparkSession, t
     assert json.loads(after["cursor.json"])["batch"] == 5
     rows = [json.loads(line) for n in range(6) for line in after[f"{n:010d}.jsonl"].splitlines()]
     assert sorted({row["batch"] for row in rows}) == list(range(6))
-    assert dstl(*follow).exit_code == 0
+    succeeded(*follow)
     assert {path.name: path.read_bytes() for path in to.iterdir()} == after
 
     other = Clicks.create(spark, tmp_path / "other", 1)
     other.resume()
-    result = dstl("follow", other.checkpoint, "--to", to, "--no-wait")
-    assert result.exit_code == 1
-    assert "name another directory" in result.output
+    assert "name another directory" in ended(1, "follow", other.checkpoint, "--to", to, "--no-wait").output
     (to / "cursor.json").write_text("{}")
     assert "is not a cursor" in dstl(*follow).output
 
@@ -269,12 +265,10 @@ def test_files_of_batches_are_complete_over_interruptions(spark: SparkSession, t
 def test_changes_are_printed_with_their_batch(spark: SparkSession, tmp_path: Path) -> None:
     clicks = Clicks.create(spark, tmp_path / "query", 3)
     clicks.resume()
-    printed = dstl("follow", clicks.checkpoint, "--from", "1", "--until", "2", "--format", "jsonl")
-    assert printed.exit_code == 0, printed.output
+    printed = succeeded("follow", clicks.checkpoint, "--from", "1", "--until", "2", "--format", "jsonl")
     assert {json.loads(line)["batch"] for line in printed.stdout.splitlines()} == {1, 2}
     nothing = dstl("follow", clicks.checkpoint, "--no-wait")
     assert nothing.stdout == ""
     assert "Nothing to show after batch 2: --from N begins with an earlier batch." in nothing.stderr
-    mistaken = dstl("follow", clicks.checkpoint, "--from", "2", "--until", "1")
-    assert mistaken.exit_code == 2
+    mistaken = ended(2, "follow", clicks.checkpoint, "--from", "2", "--until", "1")
     assert "--until 1 is before --from 2" in mistaken.stderr

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from invoked import dstl
+from invoked import succeeded
 from pyspark.sql import SparkSession
 
 import spark_dstl
@@ -37,8 +37,7 @@ def test_the_checkpoint_of_a_finished_query_has_no_damage_and_lists_its_stores(
     clicks = Clicks.create(spark, tmp_path / "run", FILES, {**SNAPSHOTS, FORMAT_VERSION: str(version)})
     clicks.resume()
     root = clicks.checkpoint
-    result = dstl("verify", root, "--deep")
-    assert result.exit_code == 0, result.output
+    succeeded("verify", root, "--deep")
     with spark_dstl.open(str(root)) as checkpoint:
         stores = checkpoint.stores().to_pylist()
         summary = checkpoint.summary()
@@ -73,8 +72,7 @@ def test_a_query_continues_after_an_interrupted_rollback(tmp_path: Path, spark: 
     assert (root / "offsets/4").exists()
     clicks.resume()
     clicks.check()
-    result = dstl("verify", root, "--deep")
-    assert result.exit_code == 0, result.output
+    succeeded("verify", root, "--deep")
 
 
 def test_verify_finds_no_damage_while_a_query_runs(tmp_path: Path, spark: SparkSession) -> None:
@@ -93,15 +91,11 @@ def test_verify_finds_no_damage_while_a_query_runs(tmp_path: Path, spark: SparkS
         while not running.done() and not (root / "commits/0").exists():
             time.sleep(POLL_SECONDS)
         while not running.done():
-            result = dstl("verify", root, "--deep")
-            assert result.exit_code == 0, result.output
+            succeeded("verify", root, "--deep")
             looks += 1
         running.result()
     clicks.check()
     assert looks > 3
     assert min(clicks.run.committed(clicks.query)) > 3
-    result = dstl("gc", root, "--apply", "--stopped")
-    assert result.exit_code == 0, result.output
-    result = dstl("verify", root, "--deep")
-    assert result.exit_code == 0
-    assert "left over" not in result.output
+    succeeded("gc", root, "--apply", "--stopped")
+    assert "left over" not in succeeded("verify", root, "--deep").output

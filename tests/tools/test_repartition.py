@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from invoked import dstl
+from invoked import succeeded
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -200,8 +200,7 @@ def test_a_rollback_goes_back_over_a_repartition(begun: Moving, expected: list[l
     last = newest(begun.checkpoint)
     back = on_a_copy(begun, "back")
     repartitioned(back.checkpoint, 1)
-    told = dstl("rollback", back.checkpoint, "--to", last, "--apply", "--stopped")
-    assert told.exit_code == 0, told.output
+    succeeded("rollback", back.checkpoint, "--to", last, "--apply", "--stopped")
     assert not list(back.checkpoint.glob("state/*/*/*.zip"))
     back.finish(contender(spark, "dstl"))
     assert (results(back), set(partitions_of(back.checkpoint))) == (expected, {"2"})
@@ -307,8 +306,7 @@ def test_a_locked_checkpoint_of_stock_spark_starts_after_the_command_or_a_rollba
         interrupted_before(monkeypatch, other.checkpoint, name, 3)
         with pytest.raises(StreamingQueryException, match="dstl repartition changes the partitions"):
             on_a_copy(other, f"locked-{name[:3]}").finish(contender(spark, "spark"))
-        told = dstl("rollback", other.checkpoint, "--to", last, "--apply", "--stopped")
-        assert told.exit_code == 0, told.output
+        succeeded("rollback", other.checkpoint, "--to", last, "--apply", "--stopped")
         assert newest(other.checkpoint) == max(numbers(other.checkpoint / "offsets")) == last
         assert not list(other.checkpoint.glob(f"state/*/*/{last + 2}.zip"))
 
@@ -371,8 +369,7 @@ def test_the_objects_of_the_old_number_are_deleted_in_time(
         fences.add(moved + 1)
         query.run_until(partial(are_deleted, query.checkpoint, moved, fences, partitions))
         # An upload that ended with the query may be left.
-        told = dstl("gc", query.checkpoint, "--apply", "--stopped")
-        assert told.exit_code == 0, told.output
+        succeeded("gc", query.checkpoint, "--apply", "--stopped")
         with spark_dstl.open(str(query.checkpoint)) as checkpoint:
             found = checkpoint.verify(deep=True)
             assert (found.is_damaged, found.lost) == (False, {}), found.damages

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from invoked import dstl
+from invoked import dstl, ended
 from plain_checkpoint import PlainCheckpoint
 from written_checkpoint import aged
 
@@ -30,8 +30,7 @@ def refusal(written: PlainCheckpoint, target: Path | None = None) -> str:
     """Return the output of a refused command, after checking that it has written nothing."""
     before = sorted(written.root.parent.rglob("*"))
     chosen = target or written.root.parent / "target"
-    result = dstl("convert", written.root, chosen, "--stopped")
-    assert result.exit_code == 1, result.output
+    result = ended(1, "convert", written.root, chosen, "--stopped")
     assert "Traceback" not in result.output
     assert sorted(written.root.parent.rglob("*")) == before
     dry = dstl("convert", written.root, chosen, "--dry-run")
@@ -182,9 +181,7 @@ def test_an_uncommitted_batch_whose_tasks_have_ended_is_refused(written: PlainCh
 
 
 def test_a_query_that_seems_to_run_is_refused(written: PlainCheckpoint, tmp_path: Path) -> None:
-    result = dstl("convert", written.root, tmp_path / "target")
-    assert result.exit_code == 4
-    assert "a query seems to run" in result.output
+    assert "a query seems to run" in ended(4, "convert", written.root, tmp_path / "target").output
     assert not (tmp_path / "target").exists()
 
 
@@ -224,8 +221,7 @@ def test_source_and_target_must_be_apart(written: PlainCheckpoint) -> None:
 def test_a_target_that_cannot_be_written_is_named(written: PlainCheckpoint, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a file")
     aged(written.root)
-    result = dstl("convert", written.root, tmp_path / "file" / "target")
-    assert result.exit_code == 1
+    result = ended(1, "convert", written.root, tmp_path / "file" / "target")
     assert f"{tmp_path}/file/target/{NOTE} could not be written" in result.output
 
 
@@ -243,8 +239,7 @@ def test_a_checkpoint_that_changes_during_the_conversion_gets_no_metadata(
 
     monkeypatch.setattr(Checkpoint, "gateway", lambda _self: None)
     monkeypatch.setattr(conversion, "StoreConversion", Running)
-    result = dstl("convert", written.root, tmp_path / "target", "--stopped")
-    assert result.exit_code == 4
+    result = ended(4, "convert", written.root, tmp_path / "target", "--stopped")
     assert "has changed during the conversion" in result.output
     assert not (tmp_path / "target/metadata").exists()
 
@@ -257,8 +252,7 @@ def test_a_spark_that_cannot_write_states_is_refused(
     jars.mkdir(parents=True)
     (jars / "spark-core_2.13-4.1.1.jar").touch()
     monkeypatch.setenv("SPARK_HOME", str(jars.parent))
-    result = dstl("convert", written.root, tmp_path / "target", *options)
-    assert result.exit_code == 1
+    result = ended(1, "convert", written.root, tmp_path / "target", *options)
     assert "Spark 4.1, which is installed here, cannot write a state" in result.output
     assert "(4.2, 4.3)" in result.output
     assert not (tmp_path / "target").exists()

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from invoked import dstl
+from invoked import dstl, ended, succeeded
 from served import until
 from written_checkpoint import WrittenCheckpoint
 
@@ -77,7 +77,7 @@ def test_a_held_pin_is_renewed_moved_and_ended(written: WrittenCheckpoint) -> No
 
 def test_a_pin_that_another_has_ended_is_not_renewed(written: WrittenCheckpoint) -> None:
     with spark_dstl.open(str(written.root)) as checkpoint, checkpoint.pin(1) as held:
-        assert dstl("unpin", written.root, "--all").exit_code == 0
+        succeeded("unpin", written.root, "--all")
         with pytest.raises(PinTooLate, match="was ended by"):
             held.renew()
 
@@ -199,8 +199,7 @@ def test_verify_counts_a_pin_as_no_damage(written: WrittenCheckpoint) -> None:
 
 
 def test_the_commands_pin_list_and_unpin(written: WrittenCheckpoint) -> None:
-    result = dstl("pin", written.root, "--batch", "2", "--for", "2h")
-    assert result.exit_code == 0, result.output
+    result = succeeded("pin", written.root, "--batch", "2", "--for", "2h")
     (name,) = written.pins
     assert "Batch 2 is pinned until" in result.output
     assert f"dstl unpin {written.root} {name}" in result.output
@@ -220,17 +219,13 @@ def test_the_commands_pin_list_and_unpin(written: WrittenCheckpoint) -> None:
 
 @pytest.mark.parametrize("wrong", ["0s", "-1h", "soon", "500ms", "36501d", "10000000000d"])
 def test_a_wrong_time_is_refused(written: WrittenCheckpoint, wrong: str) -> None:
-    result = dstl("pin", written.root, "--for", wrong)
-    assert result.exit_code == 2
-    assert "is not a duration of a second or more" in result.output
+    assert "is not a duration of a second or more" in ended(2, "pin", written.root, "--for", wrong).output
 
 
 def test_unpin_needs_one_choice_and_the_name_of_a_pin(written: WrittenCheckpoint) -> None:
-    assert dstl("unpin", written.root).exit_code == 2
-    assert dstl("unpin", written.root, "--all", "--batch", "3").exit_code == 2
-    result = dstl("unpin", written.root, "../../commits/3")
-    assert result.exit_code == 1
-    assert "is not the name of a pin" in result.output
+    ended(2, "unpin", written.root)
+    ended(2, "unpin", written.root, "--all", "--batch", "3")
+    assert "is not the name of a pin" in ended(1, "unpin", written.root, "../../commits/3").output
     assert (written.root / "commits/3").exists()
     with spark_dstl.open(str(written.root)) as checkpoint, pytest.raises(DstlError):
         pins.end_pin(checkpoint, "3")

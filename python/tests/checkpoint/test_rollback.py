@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from invoked import dstl
+from invoked import dstl, ended, succeeded
 from written_checkpoint import RUN, Held, Listed, Written, WrittenCheckpoint, after_each_deletion, aged, zip_of
 
 import spark_dstl
@@ -47,8 +47,7 @@ def names(root: Path) -> set[str]:
 
 def test_without_apply_it_only_lists_the_objects_to_delete(written: WrittenCheckpoint) -> None:
     before = names(written.root)
-    result = dstl("rollback", str(written.root), "--to", "3")
-    assert result.exit_code == 0, result.output
+    result = succeeded("rollback", written.root, "--to", "3")
     assert names(written.root) == before
     lines = result.output.splitlines()
     assert lines[0] == "would delete offsets/7"
@@ -65,8 +64,7 @@ def test_a_rollback_to_the_newest_batch_deletes_what_was_begun_after_it(written:
 
 
 def test_with_apply_it_rolls_back(written: WrittenCheckpoint) -> None:
-    result = dstl("rollback", str(written.root), "--to", "3", "--apply")
-    assert result.exit_code == 0, result.output
+    result = succeeded("rollback", written.root, "--to", "3", "--apply")
     assert "Rolled back from batch 6 to 3: 12 objects deleted." in result.output
     assert batches(written.root, "commits") == batches(written.root, "offsets") == [0, 1, 2, 3]
     left = names(written.root)
@@ -141,8 +139,7 @@ def test_a_rollback_to_a_batch_that_cannot_be_rebuilt_is_refused(written: Writte
             checkpoint.plan_rollback(5)
         with pytest.raises(CannotRollBack, match="there is no commits/9"):
             checkpoint.plan_rollback(9)
-    result = dstl("rollback", str(written.root), "--to", "3", "--apply")
-    assert result.exit_code == 0, result.output
+    succeeded("rollback", written.root, "--to", "3", "--apply")
 
 
 def test_a_rollback_that_would_delete_the_needed_snapshot_is_refused(tmp_path: Path) -> None:
@@ -168,18 +165,15 @@ def test_a_rollback_reads_before_what_a_start_from_its_batch_reads(written: Writ
     content[content.index(b"DSTLLOG\n") + 30] ^= 1
     entry.write_bytes(bytes(content))
     (written.root / "state/0/0/3.zip").unlink()
-    assert dstl("verify", str(written.root)).exit_code == 0
+    succeeded("verify", written.root)
     for deep in ((), ("--deep",)):
-        result = dstl("rollback", str(written.root), "--to", "2", *deep)
-        assert result.exit_code == 1
-        assert "its bytes are damaged" in result.output
+        assert "its bytes are damaged" in ended(1, "rollback", written.root, "--to", "2", *deep).output
 
 
 def test_a_rollback_needs_the_offsets_of_the_batch_before(written: WrittenCheckpoint) -> None:
     (written.root / "offsets/1").unlink()
     (written.root / "offsets/0").unlink()
-    result = dstl("rollback", str(written.root), "--to", "2")
-    assert result.exit_code == 1
+    result = ended(1, "rollback", written.root, "--to", "2")
     assert "there is no offsets/1, without which Spark does not start" in result.output
     assert "The newest batch that the query can be rolled back to is 6, the oldest 3" in result.output
 
@@ -190,13 +184,12 @@ def test_rollback_and_gc_are_refused_if_a_query_seems_to_run(
 ) -> None:
     written.offsets(7)
     before = names(written.root)
-    result = dstl(command[0], str(written.root), *command[1:])
-    assert result.exit_code == console.REFUSED
+    result = ended(console.REFUSED, command[0], written.root, *command[1:])
     assert "a query seems to run" in result.output
     assert "offsets/7 was written" in result.output
     assert "--stopped" in result.output
     assert names(written.root) == before
-    assert dstl(command[0], str(written.root), *command[1:], "--stopped").exit_code == 0
+    succeeded(command[0], written.root, *command[1:], "--stopped")
 
 
 def test_a_run_with_an_end_mark_does_not_seem_to_run(written: WrittenCheckpoint) -> None:
@@ -280,15 +273,13 @@ def left_behind(written: WrittenCheckpoint) -> set[str]:
 def test_gc_deletes_the_leftovers_and_nothing_else(written: WrittenCheckpoint) -> None:
     left = left_behind(written)
     before = names(written.root)
-    result = dstl("gc", str(written.root))
-    assert result.exit_code == 0, result.output
+    result = succeeded("gc", written.root)
     assert names(written.root) == before
     for name in left:
         assert f"would delete {written.root}/{name}: " in result.output
     document = json.loads(dstl("gc", str(written.root), "--dry-run", "--output", "json").output)
     assert len(document["objects"]) == len(left)
-    result = dstl("gc", str(written.root), "--apply")
-    assert result.exit_code == 0, result.output
+    succeeded("gc", written.root, "--apply")
     assert before - names(written.root) == left
     assert "Nothing is left over." in dstl("gc", str(written.root)).output
 
@@ -297,9 +288,7 @@ def test_gc_deletes_nothing_if_an_entry_cannot_be_read(written: WrittenCheckpoin
     left_behind(written)
     (written.root / "commits/5").write_bytes((written.root / "commits/5").read_bytes()[:-1])
     aged(written.root)
-    result = dstl("gc", str(written.root), "--apply")
-    assert result.exit_code == 1
-    assert "commits/5 cannot be read, so it is unknown what it names" in result.output
+    assert "commits/5 cannot be read, so it is unknown what it names" in ended(1, "gc", written.root, "--apply").output
 
 
 @pytest.mark.parametrize("owner", [None, "{}", '{"query": "another"}', "garbage"])
@@ -328,8 +317,7 @@ def test_gc_of_a_copy_deletes_nothing_that_the_original_needs(written: WrittenCh
     (tmp_path / "owner.json").write_text(mark)
     copy = aged(Path(shutil.copytree(written.root, tmp_path / "copy")))
     before = names(tmp_path)
-    result = dstl("gc", str(copy), "--apply", "--stopped")
-    assert result.exit_code == 1
+    result = ended(1, "gc", copy, "--apply", "--stopped")
     assert f"of the checkpoint file:{written.root}, of which {copy} is a copy" in result.output
     assert names(tmp_path) == before
     # Without the original it is a checkpoint that has moved.
@@ -342,8 +330,7 @@ def test_gc_deletes_nothing_while_a_change_of_the_partitions_holds_its_lock(writ
     begun = max(int(path.name) for path in (written.root / "offsets").iterdir() if path.name.isdecimal())
     (written.root / f"offsets/{begun + 1}").write_bytes(lock_of(str(written.root), begun))
     before = names(aged(written.root))
-    result = dstl("gc", str(written.root), "--apply", "--stopped")
-    assert result.exit_code == 1
+    result = ended(1, "gc", written.root, "--apply", "--stopped")
     assert f"offsets/{begun + 1} is the lock of a change of the partitions" in result.output
     assert names(written.root) == before
 
@@ -352,8 +339,7 @@ def test_a_checkpoint_of_another_provider_is_not_rolled_back(written: WrittenChe
     for entry in (written.root / "offsets").iterdir():
         entry.write_text(entry.read_text().replace("x.DstlStateStoreProvider", HDFS_BACKED))
     before = names(aged(written.root))
-    result = dstl("rollback", str(written.root), "--to", "3", "--apply", "--stopped")
-    assert result.exit_code == 1
+    result = ended(1, "rollback", written.root, "--to", "3", "--apply", "--stopped")
     assert "Convert the checkpoint first: dstl convert" in result.output
     assert names(written.root) == before
     assert f"files of {HDFS_BACKED} are not checked" in dstl("verify", str(written.root)).output
@@ -362,9 +348,8 @@ def test_a_checkpoint_of_another_provider_is_not_rolled_back(written: WrittenChe
 def test_rollback_and_gc_work_on_s3(written: WrittenCheckpoint, s3: Callable[[Path], str]) -> None:
     left_behind(written)
     uri = s3(written.root)
-    assert dstl("rollback", uri, "--to", "3", "--apply").exit_code == console.REFUSED
-    result = dstl("rollback", uri, "--to", "3", "--apply", "--stopped")
-    assert result.exit_code == 0, result.output
+    ended(console.REFUSED, "rollback", uri, "--to", "3", "--apply")
+    succeeded("rollback", uri, "--to", "3", "--apply", "--stopped")
     result = dstl("gc", uri, "--apply", "--stopped")
     # With batch 5 its data file has become a leftover.
     assert "5 of 5 objects" in result.output, result.output

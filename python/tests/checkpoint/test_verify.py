@@ -9,7 +9,8 @@ from pathlib import Path
 
 import google_crc32c
 import pytest
-from verified import HEADER, cut, data, dstl, entry, flip, purge, ten_batches, verified
+from invoked import dstl, ended, succeeded
+from verified import HEADER, cut, data, entry, flip, purge, ten_batches, verified
 from written_checkpoint import Held, Listed, Written, WrittenCheckpoint, zip_of
 
 import spark_dstl
@@ -94,8 +95,7 @@ def test_the_offsets_of_a_batch_that_is_not_committed_may_be_anything_of_spark(w
 
 def test_the_command_prints_the_damage_and_the_rollback_command(written: WrittenCheckpoint) -> None:
     flip(entry(written.root, 6), -70)
-    result = dstl("verify", str(written.root))
-    assert result.exit_code == console.DAMAGED
+    result = ended(console.DAMAGED, "verify", written.root)
     assert f"damage: {entry(written.root, 6)} at offset " in result.output
     assert "lost: batch 6: state of 0/0, and of 1 more stores: version 7: commits/6 cannot be read" in result.output
     assert "The newest batch without damage in what was read is 5, of 9." in result.output
@@ -145,8 +145,7 @@ def test_damage_of_a_data_files_own_index_loses_nothing(written: WrittenCheckpoi
     found = verified(written.root)
     assert [one.what for one in found.damages] == ["its index's checksum is wrong"]
     assert (found.newest_undamaged, found.lost, found.way_back) == (9, {}, None)
-    result = dstl("verify", str(written.root))
-    assert result.exit_code == console.DAMAGED
+    result = ended(console.DAMAGED, "verify", written.root)
     assert "The newest batch, 9, has no damage in what was read: the query can continue from it." in result.output
 
 
@@ -355,15 +354,13 @@ def test_the_new_directory_of_a_moved_base_path_can_be_named(written: WrittenChe
     (written.root / "dstl/data").rename(tmp_path / "data")
     found = verified(written.root)
     assert any("if it was moved, name its directory with --base-path" in one.what for one in found.damages)
-    result = dstl("verify", str(written.root), "--base-path", str(tmp_path))
-    assert result.exit_code == 0, result.output
+    succeeded("verify", written.root, "--base-path", tmp_path)
 
 
 def test_a_checkpoint_on_s3_is_verified(written: WrittenCheckpoint, s3: Callable[[Path], str]) -> None:
     flip(entry(written.root, 6), HEADER + 30)
     uri = s3(written.root)
-    result = dstl("verify", uri)
-    assert result.exit_code == console.DAMAGED
+    result = ended(console.DAMAGED, "verify", uri)
     assert f"damage: {uri}/commits/6 at offset {HEADER + 24}: the 40 bytes of 0/0/7.changelog" in result.output
     assert f"dstl rollback {uri} --to 5" in result.output
 

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from verified import dstl, entry, purge, ten_batches, verified
+from invoked import dstl, ended, succeeded
+from verified import entry, purge, ten_batches, verified
 from written_checkpoint import WrittenCheckpoint, aged
 
 from spark_dstl.checkpoint.repartition.entries import lock_of
@@ -59,14 +60,13 @@ def test_what_a_begun_batch_lacks_is_deleted_by_a_rollback_to_the_newest_batch(
     assert list(found.lost) == [begun]
     assert found.lost[begun].startswith(why)
     assert (found.newest_batch, found.newest_undamaged, found.way_back) == (9, 9, 9)
-    result = dstl("verify", str(written.root))
-    assert result.exit_code == console.DAMAGED
+    result = ended(console.DAMAGED, "verify", written.root)
     assert "the query can continue" not in result.output
     assert "The newest batch, 9, has no damage in what was read, but the query does not start" in result.output
     assert f"batch {begun} was begun after it" in result.output
     assert result.output.endswith(f"  dstl rollback {written.root} --to 9\n")
     aged(written.root)
-    assert dstl("rollback", str(written.root), "--to", "9", "--apply").exit_code == 0
+    succeeded("rollback", written.root, "--to", "9", "--apply")
     assert not verified(written.root).is_damaged
     assert entry(written.root, 9).exists()
 

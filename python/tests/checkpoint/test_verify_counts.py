@@ -3,7 +3,8 @@
 
 from pathlib import Path
 
-from verified import dstl, ten_batches, verified
+from invoked import dstl
+from verified import ten_batches, verified
 from written_checkpoint import SST, Written, WrittenCheckpoint
 
 

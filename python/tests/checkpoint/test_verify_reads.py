@@ -10,7 +10,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from verified import HEADER, data, dstl, entry, flip, purge, ten_batches, verified
+from invoked import dstl, ended
+from verified import HEADER, data, entry, flip, purge, ten_batches, verified
 from written_checkpoint import CHECKSUM, RUN, Written, WrittenCheckpoint, aged
 
 import spark_dstl
@@ -48,7 +49,7 @@ def test_a_flipped_byte_of_any_data_file_that_a_restart_replays_is_found(tmp_pat
     # Of the batches before the snapshot nothing can be used, so no batch is undamaged.
     assert {one.object for one in found.damages} >= {str(files[batch]) for batch in read}
     assert found.newest_undamaged in (None, 4)
-    assert dstl("verify", str(checkpoint.root)).exit_code == console.DAMAGED
+    ended(console.DAMAGED, "verify", checkpoint.root)
 
 
 @pytest.mark.parametrize("name", ["commits/9", "commits/7", f"dstl/data/1-{RUN}/1-3-5eed.log", "offsets/9"])
@@ -112,8 +113,7 @@ def test_the_batch_that_a_rollback_names_is_read(written: WrittenCheckpoint) -> 
     flip(entry(written.root, 2), HEADER + 30)
     with spark_dstl.open(str(written.root)) as checkpoint:
         assert checkpoint.plan_rollback(1).to == 1
-    result = dstl("rollback", str(written.root), "--to", "3")
-    assert result.exit_code == 1
+    result = ended(1, "rollback", written.root, "--to", "3")
     assert "cannot be rolled back to batch 3: state of 0/0: version 3: its bytes are damaged" in result.output
 
 

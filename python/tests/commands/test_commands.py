@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from invoked import dstl
+from invoked import dstl, ended, succeeded
 
 import spark_dstl
 from spark_dstl.commands import Program, main
@@ -29,8 +29,7 @@ def jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_json_is_what_conf_returns() -> None:
-    result = dstl("config", "--output", "json", "--commit-timeout", "5min", "--transform-with-state")
-    assert result.exit_code == 0
+    result = succeeded("config", "--output", "json", "--commit-timeout", "5min", "--transform-with-state")
     assert json.loads(result.output) == spark_dstl.conf(commit_timeout="5min", transform_with_state=True)
 
 
@@ -53,7 +52,7 @@ def test_flags_are_one_line_of_words_for_spark_submit(jar: Path) -> None:
 def test_the_jar_can_be_elsewhere_or_left_out() -> None:
     assert "s3a://bucket/x.jar" in dstl("config", "--jar", "s3a://bucket/x.jar").output
     assert "spark.jars" not in dstl("config", "--no-jar").output
-    assert dstl("config", "--no-jar", "--jar", "/x.jar").exit_code == 2
+    ended(2, "config", "--no-jar", "--jar", "/x.jar")
 
 
 def test_the_jar_is_for_the_spark_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,8 +65,7 @@ def test_the_jar_is_for_the_spark_that_is_named(monkeypatch: pytest.MonkeyPatch)
 def test_without_pyspark_the_error_tells_how_another_spark_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPARK_DSTL_JAR")
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    result = dstl("config")
-    assert result.exit_code == 1
+    result = ended(1, "config")
     assert result.output.startswith("Error: PySpark is not installed")
     assert result.output.endswith("For another Spark, name its version: --spark 4.3\n")
 
@@ -94,16 +92,13 @@ def test_every_option_is_a_flag() -> None:
 
 
 def test_a_refused_value_is_an_error_of_the_command_line_with_what_is_allowed() -> None:
-    result = dstl("config", "--base-path", "logs")
-    assert result.exit_code == 2
-    assert "base_path cannot be 'logs': it must be an absolute path" in result.output
+    assert "base_path cannot be 'logs': it must be an absolute path" in ended(2, "config", "--base-path", "logs").output
     assert "--commit-timeout" in dstl("config", "--comit-timeout", "1min").output
 
 
 def test_an_error_is_one_line_unless_its_place_is_asked_for(jar: Path) -> None:
     jar.unlink()
-    result = dstl("config")
-    assert result.exit_code == 1
+    result = ended(1, "config")
     assert result.output == f"Error: SPARK_DSTL_JAR is set to {jar}, but there is no such file\n"
     assert isinstance(dstl("--debug", "config").exception, spark_dstl.JarNotFound)
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
-from invoked import dstl
+from invoked import dstl, succeeded
 
 from spark_dstl.checkpoint.following.changes import Position
 from spark_dstl.checkpoint.java.state import Selection
@@ -124,8 +124,7 @@ def test_the_first_start_writes_where_the_next_one_continues(tmp_path: Path, mon
     assert (past.exit_code, "--until 3 is before the newest batch, 4: add --from" in past.output) == (2, True)
     begun.clear()
     for _ in range(2):
-        done = dstl("follow", "checkpoint", "--to", tmp_path / "to", "--no-wait")
-        assert done.exit_code == 0, done.output
+        succeeded("follow", "checkpoint", "--to", tmp_path / "to", "--no-wait")
     assert begun == [None, Position(4, "entry")]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from fake_storage import FOLDER
-from invoked import dstl
+from invoked import dstl, succeeded
 
 from spark_dstl.checkpoint.locate import StorageOptions
 from spark_dstl.commands import console
@@ -22,6 +22,7 @@ WORTH = Path(__file__).resolve().parents[3] / "docs" / "worth-it.md"
 
 
 probe = partial(dstl, "probe")
+probed = partial(succeeded, "probe")
 
 
 def leftovers_in(directory: Path) -> list[str]:
@@ -30,8 +31,7 @@ def leftovers_in(directory: Path) -> list[str]:
 
 def test_a_local_directory_is_probed_and_left_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "clicks").mkdir()
-    result = probe(tmp_path, "--objects", "30", "--size", "1k")
-    assert result.exit_code == 0, result.output
+    result = probed(tmp_path, "--objects", "30", "--size", "1k")
     assert result.stderr == ""
     assert [path.name for path in tmp_path.iterdir()] == ["clicks"]
     assert f"{tmp_path}: 30 objects of 1.0 KiB, 5 requests at once" in result.output
@@ -42,8 +42,7 @@ def test_a_local_directory_is_probed_and_left_as_it_was(tmp_path: Path) -> None:
 
 
 def test_without_a_path_the_cost_of_a_query_is_printed() -> None:
-    result = probe("--query", "partitions=64,stores=1,batches-per-hour=600")
-    assert result.exit_code == 0, result.output
+    result = probed("--query", "partitions=64,stores=1,batches-per-hour=600")
     assert "A query with 64 partitions of 1 store, 16 slots and 600 batches an hour" in result.output
     assert re.search(r"^requests that a batch waits for +8 +2$", result.output, re.MULTILINE), result.output
     assert re.search(r"^ms of waiting, with medians +320 +80\.0$", result.output, re.MULTILINE), result.output
@@ -63,7 +62,7 @@ def test_the_page_about_costs_has_what_the_command_prints() -> None:
         milliseconds = [f"{1000 * cost[f'{of}_median']:,.0f}" for of in ("stock", "log")]
         assert shown == milliseconds + [f"{cost[f'{of}_dollars_a_month']:,.0f}" for of in ("stock", "log")]
     (example,) = re.findall(r"^dstl probe (--query \S+)$", page, re.MULTILINE)
-    assert probe(*example.split()).exit_code == 0
+    probed(*example.split())
 
 
 @pytest.mark.parametrize("query", ["", "partitions", "partitions=0", "stores=17", "partition=4", "slots=1.5"])
@@ -78,8 +77,7 @@ def test_a_path_or_a_query_is_needed() -> None:
 
 
 def test_the_report_is_an_object_in_json(tmp_path: Path) -> None:
-    result = probe(f"file:{tmp_path}", "--objects", "10", "--output", "json")
-    assert result.exit_code == 0, result.output
+    result = probed(f"file:{tmp_path}", "--objects", "10", "--output", "json")
     found = json.loads(result.output)
     series = {one["kind"]: one for one in found["series"]}
     assert series["put"]["requests"] == 10
@@ -109,8 +107,7 @@ def place(s3: Callable[[Path], str], tmp_path: Path) -> str:
 
 
 def test_s3_is_probed_and_left_as_it_was(place: str) -> None:
-    result = probe(place, "--objects", "20", "--size", "100")
-    assert result.exit_code == 0, result.output
+    result = probed(place, "--objects", "20", "--size", "100")
     assert "Exclusive creation: yes" in result.output
     s3_place = storage_at(place, StorageOptions(), 10)
     assert s3_place.folders() == []
@@ -130,8 +127,7 @@ def test_leftovers_are_named_and_removed_when_asked_for(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "put-1").write_bytes(b"x")
     (tmp_path / ".dstl-probe-notes").mkdir()
-    result = probe(tmp_path, "--objects", "5")
-    assert result.exit_code == 0, result.output
+    result = probed(tmp_path, "--objects", "5")
     assert f"{tmp_path}/{FOLDER}\ndstl probe {tmp_path} --remove-leftovers removes it.\n" in result.output
     assert folder.exists()
     result = probe(tmp_path, "--remove-leftovers")

@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from invoked import dstl
+from invoked import dstl, ended, succeeded
 from progress_samples import operator, progress, told
 
 from spark_dstl import MetricsListener, QueryMetrics
@@ -152,20 +152,18 @@ def test_a_report_to_standard_output_is_that_alone(listener: MetricsListener, tm
 def test_an_invalid_history_is_an_error_in_one_line_with_its_place(tmp_path: Path) -> None:
     file = tmp_path / "history"
     file.write_text("nothing of the kind\n", encoding="utf-8")
-    result = dstl("report", file)
-    assert result.exit_code == 1
+    result = ended(1, "report", file)
     assert result.output.startswith(f"Error: {file}, line 1: not the progress")
     assert result.output.count("\n") == 1
     lines = [json.dumps(progress(0, operator(10, dstlLogBytes=size))) for size in (2**63 - 1, 10**30)]
     file.write_text(f"{lines[0]}\n", encoding="utf-8")
-    assert dstl("report", file, "-o", tmp_path / "long.html").exit_code == 0
+    succeeded("report", file, "-o", tmp_path / "long.html")
     file.write_text(f"{lines[0]}\n{lines[1]}\n", encoding="utf-8")
     result = dstl("report", file, "-o", tmp_path / "long.html")
     assert (result.exit_code, f"{file}, line 2: not the progress" in result.output) == (1, True), result.output
     file.write_text("", encoding="utf-8")
     assert "has no batches" in dstl("report", file).output
-    absent = dstl("report", tmp_path / "absent")
-    assert absent.exit_code == 1
+    absent = ended(1, "report", tmp_path / "absent")
     assert absent.output == f"Error: {tmp_path / 'absent'} cannot be read: No such file or directory\n"
 
 
@@ -182,7 +180,6 @@ def test_without_matplotlib_the_error_names_the_package(
 ) -> None:
     assert listener.metrics
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    result = dstl("report", tmp_path / "progress.jsonl", "-o", tmp_path / "report.html")
-    assert result.exit_code == 1
+    result = ended(1, "report", tmp_path / "progress.jsonl", "-o", tmp_path / "report.html")
     assert "A report needs the package matplotlib" in result.output
     assert not (tmp_path / "report.html").exists()
