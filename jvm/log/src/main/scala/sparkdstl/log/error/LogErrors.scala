@@ -135,6 +135,14 @@ object LogErrors {
         "does not change the format. Format 2 takes Spark 4.0 or later."
     )
 
+  /** The changelogs of `entry` have checkpoint ids and `segment`, which a reader of the state asks for, has none; or the reverse. */
+  def readInOtherFormat(entry: Path, segment: String, format: Int): DstlException =
+    DstlException("DSTL_OTHER_CHECKPOINT_FORMAT", "file" -> entry, "segment" -> segment, "format" -> format)(
+      s"$entry has checkpoint format $format, and $segment is of the other one. Set " +
+        s"spark.sql.streaming.stateStore.checkpointFormatVersion to $format in the session that reads the state. Spark 4.0 " +
+        "reads format 1 only."
+    )
+
   def tooLarge(file: Path, length: Long, limit: Long): DstlException =
     DstlException("DSTL_LOG_TOO_LARGE", "file" -> file, "length" -> length, "limit" -> limit)(
       s"Log file $file would take $length bytes to read at once; the limit is $limit. It was not written by " +

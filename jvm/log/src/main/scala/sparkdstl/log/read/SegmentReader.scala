@@ -66,11 +66,14 @@ final class SegmentReader(
       found
     })
 
-  /** The error for a changelog that is not a plain file either. If its entry is missing or has no log, the error names it. */
-  def explainMissing(key: SegmentKey, cause: Throwable): Future[Throwable] = entry(key.batch).map { found =>
-    if (found == EntryFound.Absent) LogErrors.missingEntry(location.entry(key.batch), key.relativePath)
-    else if (found.logged.exists(_.index.changedStores.nonEmpty)) cause
-    else LogErrors.entryWithoutLog(location.entry(key.batch), key.relativePath)
+  /** The error for a changelog that is not a plain file either; it names the entry that lacks it. */
+  def explainMissing(key: SegmentKey): Future[Throwable] = entry(key.batch).map { found =>
+    val path = location.entry(key.batch)
+    if (found == EntryFound.Absent) LogErrors.missingEntry(path, key.relativePath)
+    // An entry of the same format that lacks a store's changelog is refused when it is opened.
+    else if (found.logged.exists(_.index.changedStores.nonEmpty))
+      LogErrors.readInOtherFormat(path, key.relativePath, if (key.checkpointId.isDefined) 1 else 2)
+    else LogErrors.entryWithoutLog(path, key.relativePath)
   }
 
   /** The segments of a store in the entry of `batch`. */

@@ -173,7 +173,7 @@ private[config] object ErrorReference {
     DocumentedError(
       "DSTL_OTHER_CHECKPOINT_FORMAT",
       Read,
-      "The checkpoint has state store checkpoint ids, and the query runs without; before Spark 4.3 also the other way round.",
+      "The checkpoint has state store checkpoint ids, and the query or reader has none; before Spark 4.3 also the reverse.",
       "Set `spark.sql.streaming.stateStore.checkpointFormatVersion` to the format that the error names."
     ),
     DocumentedError(

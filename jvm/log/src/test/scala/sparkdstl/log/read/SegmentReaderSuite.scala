@@ -58,6 +58,21 @@ class SegmentReaderSuite extends AnyFunSuite {
     Seq(-1L, 1L, 2L, 3L).foreach(batch => assert(result(reader().open(key(batch, 1))).isEmpty, s"batch $batch"))
   })
 
+  test("for a changelog that is in no entry and no file, the error names the entry, or the other format of an entry")(
+    new Fixture {
+      val withId = key(0).copy(qualifier = Some("id"))
+      stored.writeEntry(0, otherRun, 1, None, CommittedSegment(withId, 1, Vector(Left(Array[Byte](1)))))
+      stored.writeEntry(2, otherRun, 1, None)
+      def explained(batch: Long) = result(reader().explainMissing(key(batch))).getMessage
+      assert(result(reader().open(key(0))).isEmpty)
+      assert(
+        explained(0).contains(s"${stored.location.entry(0)} has checkpoint format 2, and ${key(0).relativePath} is")
+      )
+      assert(explained(1).contains(s"${stored.location.entry(1)}, which ${key(1).relativePath} needs, does not exist"))
+      assert(explained(2).contains(s"it has no log, and state/${key(2).relativePath} does not exist either"))
+    }
+  )
+
   test("a store's segments are read from all entries, and the newest entry lists the snapshots")(new Fixture {
     val snapshot = CommittedSegment(key(1, 0, SegmentKind.Snapshot), 1, Vector(Left(Array[Byte](4))))
     (0L to 3L).foreach { batch =>

@@ -64,7 +64,7 @@ private[dstl] final class StoreDirectory(store: LoggedStore, files: CheckpointFi
       case missing: FileNotFoundException =>
         val from = store.run
         throw segmentOf(file).filter(_.kind == SegmentKind.Changelog)
-          .fold[Throwable](missing)(key => from.waiting.on(from.reader.explainMissing(key, missing)))
+          .fold[Throwable](missing)(key => from.waiting.on(from.reader.explainMissing(key)))
     }
 
   /** The segment, if it is in the log; the committed ones after a changelog are fetched ahead. */

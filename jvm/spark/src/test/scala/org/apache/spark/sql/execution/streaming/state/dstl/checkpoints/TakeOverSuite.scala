@@ -133,6 +133,11 @@ class TakeOverSuite extends ComparisonSuite {
         assert(error.contains("DSTL_OTHER_CHECKPOINT_FORMAT"), error)
         assert(error.contains(s"commits/1 has format $from, and $to is configured. Set $formatKey to $from"), error)
         assert(!Files.exists(playing.checkpoint.resolve("offsets/2")), "a batch was begun")
+        if (from == 2 && playing.isReadable) {
+          val unread = messages(intercept[Exception](playing.readState(Map.empty)))
+          assert(unread.contains("[DSTL_OTHER_CHECKPOINT_FORMAT]"), unread)
+          assert(!unread.contains("create a new checkpoint location"), unread)
+        }
         configure(playing.session, inFormat(from, contender).head)
         playing.catchUp()
         assert(playing.output == expectedOf(Operator.totals).batches)
