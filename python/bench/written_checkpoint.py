@@ -391,9 +391,9 @@ def after_each_deletion(root: Path, names: Sequence[str], work: Path) -> Iterato
         yield copy, names[:number]
 
 
-def aged(root: Path, seconds: float = 7200) -> Path:
-    """Set the modification times below a directory to so many seconds ago; returns the directory."""
-    then = time.time() - seconds
+def aged(root: Path) -> Path:
+    """Set the modification times below a directory to two hours ago; returns the directory."""
+    then = time.time() - 7200
     for path in root.rglob("*"):
         os.utime(path, (then, then))
     return root

@@ -20,7 +20,9 @@ def ten_batches(root: Path) -> WrittenCheckpoint:
     return checkpoint
 
 
-def verified(root: Path, deep: bool = False, then: Callable[[float], None] = lambda _seconds: None) -> Verification:
+def verified(
+    root: Path | str, deep: bool = False, then: Callable[[float], None] = lambda _seconds: None
+) -> Verification:
     with spark_dstl.open(str(root)) as checkpoint:
         return verify.verify(checkpoint, deep, then)
 

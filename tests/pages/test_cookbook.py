@@ -59,8 +59,7 @@ def test_two_drivers_on_one_checkpoint(tmp_path: Path, reader: Reader) -> None:
         assert run.writer(query, 2) == (fenced[1], fenced[2])
         recipe.sees(recipe.types())
         recipe.sees(recipe.types())
-    run.check()
-    run.check_state(reader)
+    run.check_all(reader)
 
 
 def test_a_killed_driver(tmp_path: Path, reader: Reader) -> None:
@@ -68,9 +67,7 @@ def test_a_killed_driver(tmp_path: Path, reader: Reader) -> None:
     run = Run.create(tmp_path, Aggregation.generate(files=3, rows=30), confs={**log_confs(), **large})
     places = {"/checkpoints/clicks": run.queries[0].checkpoint}
     with Recipe("A killed driver has left something behind", places) as recipe:
-        with run.start("driver.before-commit-entry=pause@2") as driver:
-            driver.wait_for_pause("driver.before-commit-entry")
-            driver.kill()
+        run.kill_at("driver.before-commit-entry", 2)
         recipe.sees(recipe.types())
         recipe.sees(recipe.types())
     run.complete(reader)
@@ -87,8 +84,7 @@ def test_a_jar_that_is_not_there(tmp_path: Path) -> None:
         printed = recipe.types()
         recipe.sees(printed)
     run.confs.update(printed_settings(printed))
-    with run.start() as driver:
-        driver.succeed()
+    run.succeed()
     run.check()
 
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 from pyspark.sql import SparkSession
+from verified import verified
 
 import spark_dstl
 from clicks import RETAIN_LITTLE, SNAPSHOTS, Clicks
@@ -50,7 +51,7 @@ def test_a_lost_snapshot(tmp_path: Path, spark: SparkSession) -> None:
         assert unusable_snapshots(spark) > before
         recipe.sees(recipe.types(console.DAMAGED))
         clicks.resume(4, RETAIN_LITTLE)
-        while clicks.later and is_damaged(clicks.checkpoint):
+        while clicks.later and verified(clicks.checkpoint).is_damaged:
             clicks.resume(4, RETAIN_LITTLE)
         recipe.sees(recipe.types())
     clicks.resume(2)
@@ -91,11 +92,6 @@ def run_to_a_snapshot(clicks: Clicks) -> list[Path]:
     found = files_of_the_newest_snapshot(clicks.checkpoint)
     assert found
     return found
-
-
-def is_damaged(root: Path) -> bool:
-    with spark_dstl.open(str(root)) as checkpoint:
-        return checkpoint.verify().is_damaged
 
 
 def files_of_the_newest_snapshot(root: Path) -> list[Path]:

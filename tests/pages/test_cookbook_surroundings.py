@@ -117,11 +117,9 @@ def test_a_full_disk(tmp_path: Path, reader: Reader) -> None:
             recipe.sees(driver.log())
         assert run.committed(run.queries[0]) == {0, 1, 2}
         recipe.sees(recipe.types())
-        with run.start(confs=recipe.sets()) as driver:
-            driver.succeed()
+        run.succeed(confs=recipe.sets())
         recipe.sees(recipe.types())
-    run.check()
-    run.check_state(reader)
+    run.check_all(reader)
 
 
 @pytest.mark.skipif(installed_line().name != "4.2", reason="the page prints the settings for Spark 4.2")

@@ -46,8 +46,7 @@ def test_executors_upload_their_segments_before_they_end(tmp_path: Path, reader:
         end_all(driver, driver.terminate_executor)
         run.resume(sealed)
         driver.succeed()
-    run.check()
-    run.check_state(reader)
+    run.check_all(reader)
 
 
 def end_all(driver: Driver, end: Callable[[int], None]) -> None:
@@ -97,5 +96,4 @@ def test_a_replaced_driver_is_fenced_before_its_next_batch(tmp_path: Path, reade
         fenced = re.search(begun, late.log())
         assert fenced, late.failed("the error does not name the other driver")
     assert run.writer(run.queries[0], 4) == (fenced[1], fenced[2])
-    run.check()
-    run.check_state(reader)
+    run.check_all(reader)

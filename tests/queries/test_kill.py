@@ -66,9 +66,7 @@ def test_a_driver_killed_while_tasks_run_and_offsets_are_written_loses_and_repea
 @pytest.mark.skipif(not IN_FULL, reason="like another, which meets a join at one of four fail points")
 def test_a_join_continues_after_its_driver_is_killed_before_a_commit_entry(tmp_path: Path, reader: Reader) -> None:
     run = Run.create(tmp_path, JoinAggregation.generate())
-    with run.start("driver.before-commit-entry=pause@4") as driver:
-        driver.wait_for_pause("driver.before-commit-entry")
-        driver.kill()
+    run.kill_at("driver.before-commit-entry", 4)
     assert max(run.committed(run.queries[0])) == 3
     run.finish(reader)
 
@@ -87,8 +85,7 @@ def test_a_query_survives_the_loss_of_executors_with_small_segments(tmp_path: Pa
         for executor in sorted(driver.executors(), key=lambda pid: pid == paused):
             driver.kill_executor(executor)
         driver.succeed()
-    run.check()
-    run.check_state(reader)
+    run.check_all(reader)
 
 
 @pytest.mark.skipif(not LOGS_SNAPSHOTS, reason="in this Spark snapshots are files of Spark's")
@@ -108,8 +105,7 @@ def test_snapshots_survive_the_death_of_their_makers_and_loaders(tmp_path: Path,
     with run.start("executor.snapshot-loading=pause") as driver:
         driver.kill_executor(driver.wait_for_pause("executor.snapshot-loading"))
         driver.succeed()
-    run.check()
-    run.check_state(reader)
+    run.check_all(reader)
     assert not list(tmp_path.glob("query-0/checkpoint/state/**/*.sst"))
 
 
@@ -140,5 +136,4 @@ def test_a_query_ends_with_the_right_result_on_unreliable_storage(tmp_path: Path
             if driver.wait() == 0:
                 break
             assert restart < MAX_RESTARTS, driver.failed(f"no end after {MAX_RESTARTS} restarts")
-    run.check()
-    run.check_state(reader)
+    run.check_all(reader)

@@ -10,8 +10,8 @@ import json
 from pathlib import Path
 
 import pytest
+from verified import verified
 
-import spark_dstl
 from driver_process import Driver
 from harness import Reader, Run, compare
 from scenarios import Ticks
@@ -84,9 +84,8 @@ def assert_fenced(run: Run, late: Driver, successor: Driver, first: int) -> None
 
 def assert_whole(run: Run, reader: Reader) -> None:
     """The checkpoint is intact, and a further driver continues from it with the right result."""
-    with spark_dstl.open(run.queries[0].checkpoint) as checkpoint:
-        verified = checkpoint.verify(deep=True)
-    assert not verified.is_damaged, verified
+    found = verified(run.queries[0].checkpoint, deep=True)
+    assert not found.is_damaged, found
     before = newest(run)
     run.interval = ""
     for _ in range(2):

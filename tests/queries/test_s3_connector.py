@@ -9,8 +9,8 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+from verified import verified
 
-import spark_dstl
 from counting import by_batch, by_operation
 from imitation import imitation
 from programs import connector
@@ -37,9 +37,7 @@ def test_a_batch_on_s3_takes_two_writes_and_survives_lost_replies_and_a_kill(
     with wire(server.port) as between:
         run = on_s3(tmp_path, server, Aggregation.generate(files=7, rows=60), address=between.address)
         between.rules.append(Rule(Fault.LOSE_REPLY, target=r"/(offsets|commits)/[01]$", limit=2))
-        with run.start("driver.before-commit-entry=pause@6") as driver:
-            driver.wait_for_pause("driver.before-commit-entry")
-            driver.kill()
+        driver = run.kill_at("driver.before-commit-entry", 6)
         assert len(between.met(Fault.LOSE_REPLY)) == 2
         # The first batches read what a run needs at its start.
         for batch in by_batch((seen.method, seen.target) for seen in between.seen)[3:6]:
@@ -48,11 +46,9 @@ def test_a_batch_on_s3_takes_two_writes_and_survives_lost_replies_and_a_kill(
             others = {} if CREATES_EXCLUSIVELY_ON_S3 else {"HEAD": 4, "GET": 4}
             assert by_operation(batch.items()) == {"PUT": 2, **others}
         assert ("does not create objects exclusively" in driver.log()) != CREATES_EXCLUSIVELY_ON_S3
-        with run.start() as driver:
-            driver.succeed()
+        run.succeed()
         run.check()
-        with spark_dstl.open(run.queries[0].checkpoint) as checkpoint:
-            assert not checkpoint.verify(deep=True).is_damaged
+        assert not verified(run.queries[0].checkpoint, deep=True).is_damaged
 
 
 @pytest.mark.skipif(LINE < (4, 2), reason="the profiles are for Hadoop 3.5")

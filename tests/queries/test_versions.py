@@ -42,9 +42,7 @@ def test_a_query_continues_on_each_line_of_spark_upwards_and_downwards(tmp_path:
 def run_until(run: Run, point: str, batch: int, on: Installed) -> None:
     """Run a query until its driver is killed at a point of a batch."""
     (run.work / "markers" / point).unlink(missing_ok=True)
-    with run.start(f"{point}=pause@{batch}", {"spark.jars": on.jar}, on.python) as driver:
-        driver.wait_for_pause(point)
-        driver.kill()
+    run.kill_at(point, batch, {"spark.jars": on.jar}, on.python)
 
 
 def run_on(run: Run, on: list[Installed], reader: Reader) -> None:
@@ -53,10 +51,8 @@ def run_on(run: Run, on: list[Installed], reader: Reader) -> None:
         killed_at = 2 * (number + 1)
         run_until(run, "driver.before-commit-entry", killed_at, installed)
         assert max(run.committed(run.queries[0])) == killed_at - 1
-    with run.start(confs={"spark.jars": on[-1].jar}, python=on[-1].python) as driver:
-        driver.succeed()
-    run.check()
-    run.check_state(reader)
+    run.succeed(confs={"spark.jars": on[-1].jar}, python=on[-1].python)
+    run.check_all(reader)
     assert not list(Path(run.queries[0].checkpoint).rglob("*.changelog"))
 
 
@@ -110,8 +106,7 @@ def test_a_query_of_another_line_of_spark_continues_there_with_another_number_of
     with spark_dstl.open(checkpoint) as stopped:
         done = stopped.repartition(3, apply=True, stopped=True)
     assert (done.batch, done.before) == (2 if other.line.reads else 3, 4)
-    with run.start(confs={"spark.jars": other.jar}, python=other.python) as driver:
-        driver.succeed()
+    run.succeed(confs={"spark.jars": other.jar}, python=other.python)
     run.check()
     newest = Path(checkpoint) / "offsets" / str(max(run.committed(run.queries[0])))
     assert '"spark.sql.shuffle.partitions":"3"' in newest.read_text(encoding="utf-8")
@@ -122,9 +117,7 @@ def test_spark_3_5_fails_on_snapshots_in_the_log(tmp_path: Path, reader: Reader)
     (oldest,) = (other for other in OTHERS if other.line.name == "3.5")
     always = {**dstl(materialize__replayCost="100000", batch__persistDelay="50ms"), MINIMUM_DELTAS: "1"}
     run = Run.create(tmp_path, Aggregation.generate(files=12, rows=60), confs={**log_confs(), **always})
-    with run.start("driver.before-commit-entry=pause@10") as driver:
-        driver.wait_for_pause("driver.before-commit-entry")
-        driver.kill()
+    run.kill_at("driver.before-commit-entry", 10)
     with run.start(confs={"spark.jars": oldest.jar}, python=oldest.python) as driver:
         assert driver.wait() != 0
         assert "[DSTL_UNSUPPORTED_SPARK] Snapshot " in driver.log(), driver.failed(

@@ -321,8 +321,7 @@ def let_batches_be_uneven(run: Run) -> None:
 def wrong_with(run: Run) -> str:
     """Return what is wrong with sink and state; empty if nothing is."""
     try:
-        run.check()
-        run.check_state()
+        run.check_all()
     except AssertionError as error:
         return " ".join(str(error).split())[:300]
     return ""

@@ -6,49 +6,38 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from driver_process import Driver
-from harness import Reader, Run
+from harness import Run
 
 # Errors of a driver that another one has replaced. The last is Spark's own, if neither driver finds `metadata`.
 MET_ANOTHER = ("[DSTL_", "CONCURRENT_STREAM_LOG_UPDATE", "SparkConcurrentModificationException")
 
-
-def check(run: Run, reader: Reader | None = None) -> None:
-    """Check sink and state; another application reads the state."""
-    run.check()
-    run.check_state(reader)
+Check = Callable[[Run], None]
 
 
 def kill_drivers(run: Run, points: Mapping[str, int]) -> None:
     """Start drivers in turn, and kill each at a fail point, in the batch given for it."""
     for point, batch in points.items():
-        with run.start(f"{point}=pause@{batch}") as driver:
-            driver.wait_for_pause(point)
-            driver.kill()
+        run.kill_at(point, batch)
 
 
-def start_two(run: Run, check: Callable[[Run], None] = check, batch: int = 3) -> tuple[Driver, Driver]:
-    """Pause a driver before the commit entry of a batch until another driver has completed the query, and resume it.
-
-    The late one is fenced. Both have ended; the first result is the driver that completed the query.
-    """
-    with run.start(f"driver.before-commit-entry=pause@{batch}") as late:
+def start_two(run: Run, check: Check = Run.check_all) -> None:
+    """Pause a driver before a commit entry until another one has completed the query, and resume it: it is fenced."""
+    with run.start("driver.before-commit-entry=pause@3") as late:
         late.wait_for_pause("driver.before-commit-entry")
-        with run.start() as first:
-            first.succeed()
+        run.succeed()
         run.resume("driver.before-commit-entry")
         assert late.wait() != 0
         assert "[DSTL_FENCED]" in late.log(), late.failed("the error does not say that it was fenced")
     check(run)
-    return first, late
 
 
-def start_at_once(run: Run, check: Callable[[Run], None] = check) -> None:
+def start_at_once(run: Run, check: Check = Run.check_all) -> None:
     """Start two drivers at the same time. One of them or the next one completes the query."""
     with run.start() as one, run.start() as other:
         end_both(run, (one, other), check)
 
 
-def start_apart(run: Run, check: Callable[[Run], None] = check) -> None:
+def start_apart(run: Run, check: Check = Run.check_all) -> None:
     """Start a driver while another one is paused between two batches, and resume that one."""
     point = "driver.after-commit-entry"
     epochs = f"{run.queries[0].checkpoint}/dstl/epochs"
@@ -60,19 +49,17 @@ def start_apart(run: Run, check: Callable[[Run], None] = check) -> None:
             end_both(run, (first, second), check)
 
 
-def end_both(run: Run, drivers: Sequence[Driver], check: Callable[[Run], None]) -> None:
+def end_both(run: Run, drivers: Sequence[Driver], check: Check) -> None:
     """Wait for the end of drivers of one checkpoint: state and sink are those of one driver."""
     codes = [driver.wait() for driver in drivers]
     for driver, code in zip(drivers, codes, strict=True):
         assert code == 0 or any(error in driver.log() for error in MET_ANOTHER), driver.failed("no reason for its end")
     if 0 not in codes:
-        with run.start() as driver:
-            driver.succeed()
+        run.succeed()
     check(run)
 
 
-def finish(run: Run, check: Callable[[Run], None] = check) -> None:
+def finish(run: Run, check: Check = Run.check_all) -> None:
     """Restart the queries, let them complete, and check everything."""
-    with run.start() as driver:
-        driver.succeed()
+    run.succeed()
     check(run)

@@ -31,10 +31,10 @@ class HdfsCase:
         return f"on HDFS: everything: {self.name}"
 
 
-def on_hdfs(work: Path, cluster: Hdfs, confs: Mapping[str, str], master: str = "local[2]") -> Run:
+def on_hdfs(work: Path, cluster: Hdfs, confs: Mapping[str, str]) -> Run:
     """Return a query with its checkpoint on HDFS."""
     where = f"{cluster.address}/{work.name}"
-    return Run.create(work, Aggregation.generate(), master=master, confs=confs, checkpoints=where, names=cluster.names)
+    return Run.create(work, Aggregation.generate(), confs=confs, checkpoints=where, names=cluster.names)
 
 
 def restart_the_namenode(cluster: Hdfs, driver: Driver, run: Run) -> None:

@@ -59,13 +59,10 @@ def on_s3(
     work: Path,
     server: S3Server,
     *scenarios: Scenario,
-    master: str = "local[2]",
     confs: Mapping[str, str] | None = None,
     address: str | None = None,
 ) -> Run:
     """Return queries with their checkpoints on the server; `address` is that of a proxy."""
     kept = with_jars(log_confs() if confs is None else confs)
     reached = s3a(address or server.address)
-    return Run.create(
-        work, *scenarios, master=master, confs={**kept, **reached}, checkpoints=ROOT, names=names_on(server)
-    )
+    return Run.create(work, *scenarios, confs={**kept, **reached}, checkpoints=ROOT, names=names_on(server))

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from verified import verified
 
-import spark_dstl
 from azurite_server import Azurite, azurite
 from courses import finish, kill_drivers, start_two
 from harness import Run, local_names
@@ -38,8 +38,7 @@ def check_on(server: Azurite) -> Callable[[Run], None]:
         run.queries[0] = run.queries[0].at(str(copy))
         run.names = local_names
         run.check_state()
-        with spark_dstl.open(str(copy)) as checkpoint:
-            assert not checkpoint.verify(deep=True).is_damaged
+        assert not verified(copy, deep=True).is_damaged
 
     return check
 

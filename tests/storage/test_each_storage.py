@@ -12,9 +12,8 @@ from typing import ClassVar
 
 import pytest
 
-import courses
 from cases import ALWAYS_SNAPSHOTS, LARGE_SEGMENTS
-from courses import finish, kill_drivers, start_apart, start_at_once, start_two
+from courses import Check, finish, kill_drivers, start_apart, start_at_once, start_two
 from flights_input import SENTINEL
 from harness import Reader, Run, compare
 from main_job import MainJob
@@ -25,8 +24,6 @@ from scenarios import Aggregation, Windows
 from settings import FORMAT_VERSION, dstl, log_confs, stock_confs
 from spark_dstl import Checkpoint
 from storages import STORAGES, Storage
-
-Check = Callable[[Run], None]
 
 KILLS = 10
 # Segments of some stores are in data files, those of others in the commit entry.
@@ -54,7 +51,7 @@ def check(storage: Storage, reader: Reader) -> Check:
     """Check sink and state, and every byte that commit entries name."""
 
     def is_right(run: Run) -> None:
-        courses.check(run, reader)
+        run.check_all(reader)
         for query in run.queries:
             with storage.opened(query.checkpoint) as checkpoint:
                 verify(checkpoint)

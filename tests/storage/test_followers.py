@@ -102,8 +102,7 @@ def test_a_killed_follower_of_a_killed_query_misses_and_repeats_nothing(
 def test_a_batch_takes_two_requests_and_a_look_in_vain_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with versitygw(tmp_path / "server") as server, wire(server.port) as between:
         run = on_s3(tmp_path, server, Aggregation.generate(3))
-        with run.start() as driver:
-            driver.succeed()
+        run.succeed()
         for name, value in environment(between.address).items():
             monkeypatch.setenv(name, value)
         jvm = JvmOptions(jars=tuple(map(str, connector())))

@@ -50,8 +50,7 @@ def test_a_batch_with_small_changes_is_two_writes_and_nothing_else(
 ) -> None:
     confs = {**log_confs(), **ONCE, FORMAT_VERSION: version}
     run = on_s3(work_of(tmp_path), logged, Aggregation.generate(files=8), confs=confs)
-    with run.start() as driver:
-        driver.succeed()
+    run.succeed()
     run.check()
     # The first batches probe the storage, and the query ends after the last one.
     for batch in by_batch(logged.asked())[3:7]:
@@ -62,8 +61,7 @@ def test_a_batch_with_small_changes_is_two_writes_and_nothing_else(
 def test_old_entries_are_deleted_without_an_existence_check(tmp_path: Path, logged: Versitygw) -> None:
     confs = {**log_confs(), **ONCE, "spark.sql.streaming.minBatchesToRetain": "2"}
     run = on_s3(work_of(tmp_path), logged, Aggregation.generate(files=8), confs=confs)
-    with run.start() as driver:
-        driver.succeed()
+    run.succeed()
     run.check()
     batches = by_batch(logged.asked())[3:7]
     assert all(batch["DeleteObject offsets/N"] for batch in batches)
@@ -75,8 +73,7 @@ def test_a_copy_object_by_object_has_all_partitions(
 ) -> None:
     """Such a copy lacks directory markers, by which Spark's state reader finds partitions."""
     run = on_s3(work_of(tmp_path), server, Aggregation.generate(files=3))
-    with run.start() as driver:
-        driver.succeed()
+    run.succeed()
     for key in server.keys("query-0/"):
         if not key.endswith("/"):
             source = {"Bucket": BUCKET, "Key": key}
@@ -108,8 +105,7 @@ def restarted(
     with query.without_last(), run.start() as driver:
         driver.succeed()
     before = len(server.requests())
-    with run.start() as driver:
-        driver.succeed()
+    run.succeed()
     run.check()
     return sum(by_batch(server.asked()[before:], f"query-0-{work.name}"), Counter())
 

@@ -146,6 +146,20 @@ class Run:
         """Start a driver with all queries, with the PySpark of that Python."""
         return self._python("run", fail_points, confs or {}, python)
 
+    def succeed(self, confs: Mapping[str, str] | None = None, python: str = sys.executable) -> None:
+        """Run the queries to their end in a driver."""
+        with self.start("", confs, python) as driver:
+            driver.succeed()
+
+    def kill_at(
+        self, point: str, batch: int, confs: Mapping[str, str] | None = None, python: str = sys.executable
+    ) -> Driver:
+        """Start a driver, and kill it at a fail point, in that batch."""
+        with self.start(f"{point}=pause@{batch}", confs, python) as driver:
+            driver.wait_for_pause(point)
+            driver.kill()
+        return driver
+
     def start_to_stop(self, points: Mapping[str, int]) -> Driver:
         """Start a driver that stops all queries at each of the fail points, which have their batches."""
         self.stop_at = [self.work / "markers" / point for point in points]
@@ -209,6 +223,11 @@ class Run:
         """Run the queries over the input that there is, in the reader's application."""
         of_session = {key: value for key, value in self.confs.items() if key.startswith("spark.sql.")}
         reader.do(self.write_spec("run", of_session, parent=None))
+
+    def check_all(self, reader: Reader | None = None) -> None:
+        """Check results and states."""
+        self.check()
+        self.check_state(reader)
 
     def check(self) -> None:
         """Check that every query's sink holds exactly the result."""

@@ -71,7 +71,6 @@ def monitored(
     work: Path,
     confs: Mapping[str, str] | None = None,
     master: str = "local[2]",
-    transform_with_state: bool = False,
     remote: str = "",
 ) -> Iterator[Place]:
     """Run a query over `BATCHES` batches in a driver with a UI, which ends with the block.
@@ -88,7 +87,7 @@ def monitored(
         **(confs or {}),
     }
     spec = work / "spec.json"
-    said = {"work": str(work), "confs": started, "transform_with_state": transform_with_state, "remote": remote}
+    said = {"work": str(work), "confs": started, "remote": remote}
     spec.write_text(json.dumps(said), encoding="utf-8")
     command = [sys.executable, str(HERE / "monitored_driver.py"), str(spec)]
     # The driver imports modules of the tests from other directories than its own.

@@ -56,8 +56,7 @@ def session(spec: dict[str, Any]) -> SparkSession:
     builder: SparkSession.Builder = SparkSession.builder.appName("my-clicks")
     if spec["remote"]:
         return spark_dstl.configure_session(builder.remote(spec["remote"]).getOrCreate())
-    builder = builder.config(map=spec["confs"])
-    return spark_dstl.configure(builder, transform_with_state=spec["transform_with_state"]).getOrCreate()
+    return spark_dstl.configure(builder.config(map=spec["confs"])).getOrCreate()
 
 
 def mbeans(spark: SparkSession) -> list[str]:

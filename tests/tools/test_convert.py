@@ -19,6 +19,7 @@ import pytest
 from invoked import succeeded
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from verified import verified
 
 import spark_dstl
 from convertible import CONVERTIBLE, JOIN_FORMAT, duplicates
@@ -101,8 +102,7 @@ def test_a_converted_query_gives_the_results_of_an_unconverted_one(
     assert files(source) == before
     assert (done.batch, done.begun, done.kept) == (max(numbers(source / "commits")), None, 0)
     assert sum(one.rows or 0 for one in done.stores) > 0
-    with spark_dstl.open(str(ours.checkpoint)) as checkpoint:
-        found = checkpoint.verify()
+    found = verified(ours.checkpoint)
     assert (found.is_damaged, found.newest_undamaged) == (False, done.batch), found.damages
     ours.finish(contender(spark, "dstl"))
     assert ours.batches == theirs.batches

@@ -18,6 +18,7 @@ from invoked import succeeded
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from verified import verified
 
 import spark_dstl
 from contests import join_in
@@ -72,8 +73,8 @@ def newest(checkpoint: Path) -> int:
     return max(numbers(checkpoint / "commits"))
 
 
-def counts(checkpoint: Path, batch: int) -> dict[str, int]:
-    """The state of the aggregation after a batch, in whatever partitions."""
+def counts(checkpoint: Path, batch: int | None = None) -> dict[str, int]:
+    """The state of the aggregation after a batch or the newest one, in whatever partitions."""
     with spark_dstl.open(str(checkpoint)) as opened:
         rows = opened.state(batch).read_all().to_pylist()
     return {row["key"]["key"]: row["value"]["count"] for row in rows}
@@ -101,16 +102,14 @@ def test_a_query_continues_with_another_number_of_partitions(
     done = repartitioned(other.checkpoint, partitions)
     assert (done.batch, done.before, done.partitions) == (last, 2, partitions)
     assert sum(stores.rows or 0 for stores in done.stores) > 0
-    with spark_dstl.open(str(other.checkpoint)) as checkpoint:
-        found = checkpoint.verify()
+    found = verified(other.checkpoint)
     assert (found.is_damaged, found.newest_undamaged) == (False, last + 1), found.damages
     with ThreadPoolExecutor() as both:
         list(both.map(lambda one: one.finish(one.session), (same, other)))
     assert last + 1 not in other.batches
     assert results(other) == results(same)
     assert partitions_of(other.checkpoint) == ["2"] * (last + 1) + [str(partitions)] * (newest(other.checkpoint) - last)
-    with spark_dstl.open(str(other.checkpoint)) as checkpoint:
-        found = checkpoint.verify(deep=True)
+    found = verified(other.checkpoint, deep=True)
     assert (found.is_damaged, found.lost) == (False, {}), found.damages
 
 
@@ -172,8 +171,7 @@ def test_an_interruption_before_the_commit_entry_leaves_the_old_checkpoint(
     assert (old.checkpoint / f"state/0/0/{last + 2}.zip").exists()
     old.finish(contender(spark, "dstl"))
     assert (results(old), set(partitions_of(old.checkpoint))) == (expected, {"2"})
-    with spark_dstl.open(str(old.checkpoint)) as checkpoint:
-        assert not checkpoint.verify(deep=True).is_damaged
+    assert not verified(old.checkpoint, deep=True).is_damaged
     batches = [batch for batch in numbers(old.checkpoint / "commits") if batch >= last]
     states = {batch: counts(old.checkpoint, batch) for batch in batches}
     # Nor are the stores that no entry has made visible read once the entry of a later repartition has more visible.
@@ -191,8 +189,7 @@ def test_after_an_interruption_a_start_of_the_query_finishes(
     assert newest(new.checkpoint) == last + 1
     new.finish(contender(spark, "dstl"))
     assert (results(new), partitions_of(new.checkpoint)[last:]) == (expected, ["2", "5", "5"])
-    with spark_dstl.open(str(new.checkpoint)) as checkpoint:
-        found = checkpoint.verify(deep=True)
+    found = verified(new.checkpoint, deep=True)
     assert (found.is_damaged, found.lost) == (False, {}), found.damages
 
 
@@ -370,10 +367,8 @@ def test_the_objects_of_the_old_number_are_deleted_in_time(
         query.run_until(partial(are_deleted, query.checkpoint, moved, fences, partitions))
         # An upload that ended with the query may be left.
         succeeded("gc", query.checkpoint, "--apply", "--stopped")
-        with spark_dstl.open(str(query.checkpoint)) as checkpoint:
-            found = checkpoint.verify(deep=True)
-            assert (found.is_damaged, found.lost) == (False, {}), found.damages
-            state = checkpoint.state().read_all().to_pylist()
+        found = verified(query.checkpoint, deep=True)
+        assert (found.is_damaged, found.lost) == (False, {}), found.damages
         rows = spark.read.schema("time LONG, key STRING, value LONG").json(str(query.work / "events"))
         counted = {row["key"]: row["count"] for row in rows.groupBy("key").count().collect()}
-        assert {row["key"]["key"]: row["value"]["count"] for row in state} == counted
+        assert counts(query.checkpoint) == counted

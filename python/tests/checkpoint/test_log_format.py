@@ -149,13 +149,13 @@ def test_an_entry_under_another_name_is_damaged() -> None:
         entry(one_segment(), "4")
 
 
-def with_index(sections: bytes, kind: int = 1) -> bytes:
+def with_index(sections: bytes) -> bytes:
     """Return a log with these sections as its index, and with right checksums."""
-    header = struct.pack(">8sHHII", b"DSTLLOG\n", 2, kind, 0, 0)
+    header = struct.pack(">8sHHII", b"DSTLLOG\n", 2, 1, 0, 0)
     header += struct.pack(">I", google_crc32c.value(header))
     stored = zlib.compress(sections, 0)
     trailer = struct.pack(">QQIII", 92 + len(stored), 24, len(stored), len(sections), google_crc32c.value(stored))
-    trailer += written.entry_id(3) + struct.pack(">HHII", 2, kind, 0, 0)
+    trailer += written.entry_id(3) + struct.pack(">HHII", 2, 1, 0, 0)
     return header + stored + trailer + struct.pack(">I8s", google_crc32c.value(trailer), b"DSTLEND\n")
 
 
