@@ -352,8 +352,8 @@ def are_deleted(checkpoint: Path, batch: int, first: set[int], partitions: int) 
 def test_the_objects_of_the_old_number_are_deleted_in_time(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The query was just stopped, and each upload may still end.
-    monkeypatch.setattr(activity, "LOOK_SECONDS", 0.5)
+    # The query was just stopped: its run ends within five seconds, and each upload may still end.
+    monkeypatch.setattr(activity, "LOOK_SECONDS", 2.0)
     session = contender(spark, "dstl")
     for key, value in SHORT.items():
         session.conf.set(key, value)
