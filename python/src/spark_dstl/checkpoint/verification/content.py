@@ -153,8 +153,8 @@ def check_plain(look: Look, paths: Iterable[str]) -> None:
 def check_offsets(look: Look) -> tuple[dict[int, str], dict[int, list[bytes]], dict[int, int]]:
     """Read the entries of `offsets/`.
 
-    Return the batches with which Spark cannot start, each with a reason; and of the others the lines of sources, and
-    the numbers of partitions.
+    Return the batches with which Spark cannot start, each with a reason; and of the others the version with the lines
+    of sources, and the numbers of partitions.
     """
     storage, entries = look.storage, look.survey.entries
     damaged: dict[int, str] = {}
@@ -174,9 +174,8 @@ def check_offsets(look: Look) -> tuple[dict[int, str], dict[int, list[bytes]], d
             damaged[batch] = "it is not what Spark writes"
         elif written is not None and crc32c(content) != written:
             damaged[batch] = f"it is not what batch {batch} was computed from, by the checksum in commits/{batch}"
-        elif lines[0] == b"v1":
-            # Later versions name sources otherwise.
-            named[batch] = lines[2:]
+        else:
+            named[batch] = [lines[0], *lines[2:]]
     for batch, what in damaged.items():
         look.damage(f"offsets/{batch}", what, 0)
     if damaged and look.survey.newest is None and [*look.survey.offsets] == [0]:

@@ -7,7 +7,7 @@ types, and no other value.
 
 import json
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from itertools import pairwise
 
 from spark_dstl.checkpoint import sparkfiles
@@ -75,7 +75,7 @@ def check_state(look: Look) -> dict[int, str]:
 def check_sources(look: Look, offsets: dict[int, list[bytes]]) -> dict[int, str]:
     """Check the logs of sources; return the batches that cannot be continued from, each with a reason.
 
-    `offsets` are the lines of sources in the offsets of batches.
+    `offsets` are the versions and the lines of sources in the offsets of batches.
     """
     by_source: dict[str, dict[int, str]] = {}
     for stored in look.storage.objects("sources", recursive=True):
@@ -103,21 +103,35 @@ def check_sources(look: Look, offsets: dict[int, list[bytes]]) -> dict[int, str]
     return obstacles
 
 
-def _file_sources(lines: list[bytes], directories: Collection[str]) -> dict[str, int]:
+def _file_sources(offsets: list[bytes], directories: Collection[str]) -> dict[str, int]:
     """Return the entries of file sources that a batch's offsets name, by the directory of the source.
 
-    Spark writes a line for each use of a source, and one directory for all uses: its number, or from Spark 4.2 on the
-    name that a query gives it. If lines are equal and there are fewer directories, or the directories have names, it is
-    unknown which line is of which, unless all are of one source.
+    A directory has the number of its source, or from Spark 4.2 on the name that a query gives it. Lines of format 2
+    begin with it.
+    """
+    version, *lines = offsets
+    by_directory: Iterable[tuple[str, bytes]] = ()
+    if version == b"v1":
+        by_directory = zip(_directories_of(lines, directories), lines, strict=False)
+    elif version == b"v2":
+        parts = (line.partition(b":") for line in lines)
+        by_directory = ((directory.decode(errors="replace"), offset) for directory, _, offset in parts)
+    named = ((source, (sparkfiles.json_object(offset) or {}).get("logOffset")) for source, offset in by_directory)
+    return {source: number for source, number in named if isinstance(number, int)}
+
+
+def _directories_of(lines: list[bytes], directories: Collection[str]) -> list[str]:
+    """Return the directories of the sources in lines of format 1.
+
+    Spark writes a line for each use of a source, and one directory for all uses. If lines are equal and there are fewer
+    directories, or the directories have names, it is unknown which line is of which, unless all are of one source.
     """
     have_names = not all(map(str.isdecimal, directories))
     known = len(directories) if have_names else max(map(int, directories), default=-1) + 1
     different = len({*lines})
     if have_names or (known < len(lines) and different < len(lines)):
-        lines = lines[:1] if known < 2 and different == 1 else []
-    sources = directories if have_names else map(str, range(len(lines)))
-    named = ((sparkfiles.json_object(line) or {}).get("logOffset") for line in lines)
-    return {source: number for source, number in zip(sources, named, strict=False) if isinstance(number, int)}
+        return ([*directories] or ["0"]) if known < 2 and different == 1 else []
+    return [*map(str, range(len(lines)))]
 
 
 def _check_source(look: Look, source: str, entries: dict[int, str], is_file_source: bool) -> str | None:
