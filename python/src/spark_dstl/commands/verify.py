@@ -37,7 +37,8 @@ def verify(at: Location, deep: bool, leftovers: bool, output: str) -> None:
 
     --deep reads every byte that an entry names, and plain files with a checksum of Spark. No store is opened: the
     content of SST files and the encoding of changelogs are not checked, and Spark keeps no checksums of sources/ and of
-    the metadata in state/.
+    the metadata in state/. If a query names several sources, a missing newest entry of one is found only with
+    spark.sql.streaming.offsetLog.formatVersion=2.
 
     Exits with 3 if there is damage; then it prints each damage, the newest batch without damage, and the command
     that rolls back to it; if there is no such batch, the damaged objects to delete that a start writes anew. The
