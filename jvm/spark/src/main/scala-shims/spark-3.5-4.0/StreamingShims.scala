@@ -24,6 +24,7 @@ package object runtime extends RuntimeShims {
   type StreamExecution = org.apache.spark.sql.execution.streaming.StreamExecution
   type StreamingExecutionRelation = org.apache.spark.sql.execution.streaming.StreamingExecutionRelation
   type StreamingQueryWrapper = org.apache.spark.sql.execution.streaming.StreamingQueryWrapper
+  type WatermarkTracker = org.apache.spark.sql.execution.streaming.WatermarkTracker
   type QueryExecutionThread = org.apache.spark.sql.execution.streaming.QueryExecutionThread
   val AsyncProgressTrackingMicroBatchExecution
       : org.apache.spark.sql.execution.streaming.AsyncProgressTrackingMicroBatchExecution.type =

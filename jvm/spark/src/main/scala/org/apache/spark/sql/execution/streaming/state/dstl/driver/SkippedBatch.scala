@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 package org.apache.spark.sql.execution.streaming.state.dstl.driver
 
+import java.nio.charset.StandardCharsets.UTF_8
+
+import org.apache.commons.lang3.reflect.FieldUtils
+
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.execution.SQLExecution
 import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWriter
-import org.apache.spark.sql.execution.streaming.runtime.IncrementalExecution
+import org.apache.spark.sql.execution.streaming.runtime.{IncrementalExecution, StreamExecution, WatermarkTracker}
 import org.apache.spark.sql.execution.streaming.state.dstl.transport.QueryShims
 
 /**
@@ -19,16 +23,31 @@ private[dstl] object SkippedBatch extends Logging {
   /**
    * Runs on the thread that drives the query, before the batch is committed. Fails if the batch fails.
    *
-   * @param stores the directories of the stores whose changes tasks have reported
+   * @param stores  the directories of the stores whose changes tasks have reported
+   * @param content Spark's lines of the commit entry, which are returned with the watermark after the batch
    */
-  def computeAgain(query: DrivenQuery, batch: Long, stores: Set[String]): Unit =
-    query.execution.flatMap(QueryShims.planOf(_, batch)).filter(wasSkipped(_, stores)).foreach { execution =>
+  def computeAgain(query: DrivenQuery, batch: Long, stores: Set[String], content: Array[Byte]): Array[Byte] = {
+    val again = for {
+      running <- query.execution
+      execution <- QueryShims.planOf(running, batch)
+      if wasSkipped(execution, stores)
+    } yield {
       logWarning(
         s"The sink has skipped batch $batch of query ${query.query}, or partitions of it, whose output it has already or does " +
           "not want. The batch's state is computed again"
       )
-      SQLExecution.withNewExecutionId(execution, Some(s"state of batch $batch"))(execution.toRdd.count()): Unit
+      SQLExecution.withNewExecutionId(execution, Some(s"state of batch $batch"))(execution.toRdd.count())
+      Watermark.replaceFirstIn(new String(content, UTF_8), s"${watermarkAfter(running, execution)}").getBytes(UTF_8)
     }
+    again.getOrElse(content)
+  }
+
+  /** Advances Spark's watermark for the next batch, which it did before it had seen this one's rows. */
+  private def watermarkAfter(running: StreamExecution, execution: IncrementalExecution): Long = {
+    val tracker = FieldUtils.readField(running, "watermarkTracker", true).asInstanceOf[WatermarkTracker]
+    tracker.updateWatermark(execution.executedPlan)
+    tracker.currentWatermark
+  }
 
   /** Whether no task has completed any stateful operator, or none has reported changes of some partition of one. */
   private def wasSkipped(execution: IncrementalExecution, stores: Set[String]): Boolean = {
@@ -45,4 +64,5 @@ private[dstl] object SkippedBatch extends Logging {
   }
 
   private val Instances = "numStateStoreInstances"
+  private val Watermark = """(?<="nextBatchWatermarkMs":)-?\d+""".r
 }

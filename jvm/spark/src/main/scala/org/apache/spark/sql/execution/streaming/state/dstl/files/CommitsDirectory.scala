@@ -42,8 +42,9 @@ private[files] final class CommitsDirectory(
   private def commit(entry: Path, batch: Long, content: Array[Byte]): Unit = owner() match {
     case Some(run) =>
       FailPoints.hit("driver.seals-pending", batch)
-      StreamThread.query.foreach(SkippedBatch.computeAgain(_, batch, run.coordinator.sealedStores(batch)))
-      waiting.on(run.commit(batch, content))
+      val stores = run.coordinator.sealedStores(batch)
+      val lines = StreamThread.query.fold(content)(SkippedBatch.computeAgain(_, batch, stores, content))
+      waiting.on(run.commit(batch, lines))
       FailPoints.hit("driver.after-commit-entry", batch)
     case None =>
       // Tasks have sealed changes of the batch with a run that is not the caller's.

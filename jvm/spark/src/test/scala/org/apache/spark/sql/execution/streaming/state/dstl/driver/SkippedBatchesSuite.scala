@@ -10,6 +10,7 @@ import scala.jdk.CollectionConverters._
 
 import org.apache.spark.sql.{DataFrame, Row, SparkSession}
 import org.apache.spark.sql.execution.streaming.state.dstl.ComparisonSuite
+import org.apache.spark.sql.functions.{col, timestamp_seconds, unix_timestamp, window}
 import org.apache.spark.sql.streaming.{DataStreamWriter, Trigger}
 
 /**
@@ -20,8 +21,8 @@ class SkippedBatchesSuite extends ComparisonSuite {
   private val lines = Seq("a b", "b c", "a d", "d e")
 
   /** One file for each batch, in order. */
-  private def add(input: LocalPath, number: Int): Unit = {
-    val file = Files.write(input.resolve(s"$number.txt"), lines(number).replace(' ', '\n').getBytes(UTF_8))
+  private def add(input: LocalPath, number: Int, line: String): Unit = {
+    val file = Files.write(input.resolve(s"$number.txt"), line.replace(' ', '\n').getBytes(UTF_8))
     Files.setLastModifiedTime(file, FileTime.fromMillis(1000L * (number + 1))): Unit
   }
 
@@ -37,7 +38,7 @@ class SkippedBatchesSuite extends ComparisonSuite {
     val words: DataFrame =
       session.readStream.option("maxFilesPerTrigger", "1").text(place.input.toString).dropDuplicates("value")
     def play(batches: Range): Unit = {
-      batches.foreach(add(place.input, _))
+      batches.foreach(number => add(place.input, number, lines(number)))
       sink(words.writeStream.option("checkpointLocation", place.checkpoint.toString).trigger(Trigger.AvailableNow()))
         .start().awaitTermination()
     }
@@ -84,5 +85,27 @@ class SkippedBatchesSuite extends ComparisonSuite {
         }.start().awaitTermination()
     }
     assert(counts.asScala.toMap == Map(0L -> Set(1L), 2L -> Set(3L), 3L -> Set(4L), 5L -> Set(6L)))
+  }
+
+  // Else it stays where it was, state is never removed, and windows come out again after a rollback.
+  test("the watermark passes batches of which a foreachBatch function reads nothing") {
+    val own = session(ours)
+    val place = new Place("watermark")
+    val starts = new ConcurrentHashMap[Long, Seq[Long]]
+    val at = timestamp_seconds(col("value").cast("long"))
+    val counts = own.readStream.option("maxFilesPerTrigger", "1").text(place.input.toString).select(at.as("at"))
+      .withWatermark("at", "0 seconds").groupBy(window(col("at"), "10 seconds")).count()
+    def play(batches: Range): Unit = {
+      batches.foreach(number => add(place.input, number, s"${number}0"))
+      counts.select(unix_timestamp(col("window.start"))).writeStream
+        .option("checkpointLocation", place.checkpoint.toString).trigger(Trigger.AvailableNow())
+        .foreachBatch { (batch: DataFrame, number: Long) =>
+          if (number % 2 == 0 && number > 0) starts.put(number, batch.collect().map(_.getLong(0)).toSeq): Unit
+        }.start().awaitTermination()
+    }
+    own.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
+    play(0 to 3)
+    play(4 to 4)
+    assert(starts.asScala.toMap == Map(2L -> Seq(0L), 4L -> Seq(20L)))
   }
 }
