@@ -68,6 +68,12 @@ def test_a_missing_object_is_no_error_and_a_failed_deletion_names_the_object(sto
     assert storage.delete("full")
 
 
+def test_an_object_is_replaced(storage: Storage, tmp_path: Path) -> None:
+    for content in (b"old", b"new one"):
+        storage.replace("offsets/1", content)
+        assert {one.name: one.read_bytes() for one in (tmp_path / "offsets").iterdir()} == {"1": content}
+
+
 def test_a_missing_object_is_no_error_beside_a_session_which_does_not_know_the_exception(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,7 @@ from shared_session import FILES, Moving, Operator, contender
 from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.repartition import repartition as module
 from spark_dstl.checkpoint.repartition.repartition import Repartition
+from spark_dstl.checkpoint.storage import Storage
 from spark_dstl.release import installed_line
 from width_operators import late
 from width_processors import PROCESSORS
@@ -142,18 +143,18 @@ class Interrupt(Exception):
 
 def interrupted_before(monkeypatch: pytest.MonkeyPatch, checkpoint: Path, name: str, partitions: int) -> None:
     """Interrupt a repartition before it writes an object, which is not the lock of the same name."""
-    put = module._put
+    put = Storage.replace
 
-    def interrupt(access: spark_dstl.Checkpoint, to: str, content: bytes) -> None:
+    def interrupt(storage: Storage, to: str, content: bytes) -> None:
         if to == name and not content.startswith(b"dstl"):
             raise Interrupt
-        put(access, to, content)
+        put(storage, to, content)
 
     def decide(*_: object) -> None:
         raise Interrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(module, "_put", interrupt)
+        patched.setattr(Storage, "replace", interrupt)
         if name.startswith("commits/"):
             patched.setattr(module, "_decide", decide)
         with pytest.raises(Interrupt):

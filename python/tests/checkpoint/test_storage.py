@@ -4,12 +4,14 @@ import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from written_checkpoint import WrittenCheckpoint
 
 import spark_dstl
 from spark_dstl import dependencies
+from spark_dstl.checkpoint import storage as module
 from spark_dstl.checkpoint.java.gateway import Gateway, JvmOptions
 from spark_dstl.checkpoint.java.state import StateReader
 from spark_dstl.checkpoint.locate import StorageOptions, locate, server_of
@@ -143,6 +145,27 @@ def test_a_write_that_fails_leaves_no_object_that_was_cut_off(tmp_path: Path) ->
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
         signal.signal(signal.SIGXFSZ, before)
     assert not (tmp_path / "offsets/1").exists()
+
+
+def test_an_object_that_is_replaced_is_never_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that is killed leaves what is there then."""
+    (tmp_path / "offsets").mkdir()
+    target, storage, write = tmp_path / "offsets/1", Storage(locate(str(tmp_path))), module._write
+    target.write_bytes(b"old")
+    seen = []
+
+    def slowly(files: Any, path: str, content: bytes) -> None:
+        for end in (0, 1, len(content)):
+            write(files, path, content[:end])
+            seen.append(target.read_bytes())
+
+    monkeypatch.setattr(module, "_write", slowly)
+    storage.replace("offsets/1", b"new one")
+    assert (seen, target.read_bytes(), [*target.parent.iterdir()]) == ([b"old"] * 3, b"new one", [target])
+    (tmp_path / "offsets/2").mkdir()
+    with pytest.raises(UnreadableStorage, match=r"offsets/2 could not be created.* the permission to write there"):
+        storage.replace("offsets/2", b"new one")
+    assert sorted(path.name for path in target.parent.iterdir()) == ["1", "2"]
 
 
 def test_a_deletion_that_fails_names_its_permission(directory: Path) -> None:

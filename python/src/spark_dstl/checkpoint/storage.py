@@ -7,6 +7,7 @@ Names are relative to the directory and cannot lead out of it. A missing object 
 not an error, because queries delete objects.
 """
 
+import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -143,6 +144,27 @@ class Storage:
             except BaseException:
                 with suppress(OSError):
                     files.delete_file(path)
+                raise
+
+    def replace(self, name: str, content: bytes) -> None:
+        """Create or replace an object, which has its old content or all of the new, also if this process is killed.
+
+        Deletes the checksum that Hadoop keeps of an earlier one beside a local file.
+        """
+        directory, _, last = name.rpartition("/")
+        self.delete(f"{directory}/.{last}.crc")
+        if not self.place.files.type_name.startswith(("local", "py::hadoop:")):
+            # Object storage has no object whose write has not ended.
+            self.create(name, content)
+            return
+        unfinished = f"{directory}/.{last}.{uuid.uuid4()}.tmp"
+        self.create(unfinished, content)
+        with self._errors(name, "created"):
+            try:
+                self.place.files.move(self._path(unfinished), self._path(name))
+            except BaseException:
+                with suppress(OSError):
+                    self.place.files.delete_file(self._path(unfinished))
                 raise
 
     def delete(self, name: str) -> bool:

@@ -72,7 +72,7 @@ def repartition(
     stores = planned.stores
     if plan.unfinished is None:
         if plan.needs_lock:
-            _put(checkpoint, f"offsets/{plan.batch + 1}", lock_of(checkpoint.path, plan.batch))
+            checkpoint.storage.replace(f"offsets/{plan.batch + 1}", lock_of(checkpoint.path, plan.batch))
         _delete_earlier_tries(checkpoint, plan)
         writer = StoreRepartition(checkpoint, reader(), checkpoint.gateway(), plan, offsets, partitions)
         ids, rows = writer.write()
@@ -82,9 +82,9 @@ def repartition(
         _decide(checkpoint, writer, plan, commit_of(plan.commit, offsets, partitions, ids))
     else:
         offsets = plan.unfinished.offsets
-    _put(checkpoint, f"offsets/{plan.batch + 1}", offsets)
+    checkpoint.storage.replace(f"offsets/{plan.batch + 1}", offsets)
     for name, content in plan.metadata.items():
-        _put(checkpoint, name, content)
+        checkpoint.storage.replace(name, content)
     return replace(planned, stores=stores, is_applied=True)
 
 
@@ -135,10 +135,3 @@ def _decide(checkpoint: CheckpointAccess, writer: StoreRepartition, plan: Plan, 
             f"{checkpoint.storage.shown(name)} was written meanwhile: a query runs, with its number of partitions as "
             "before. Stop it, and begin again"
         )
-
-
-def _put(checkpoint: CheckpointAccess, name: str, content: bytes) -> None:
-    """Write an object, and delete the checksum that Hadoop keeps of an earlier one beside a local file."""
-    directory, _, last = name.rpartition("/")
-    checkpoint.storage.delete(f"{directory}/.{last}.crc")
-    checkpoint.storage.create(name, content)

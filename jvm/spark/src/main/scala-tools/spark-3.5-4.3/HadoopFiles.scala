@@ -57,6 +57,10 @@ private[sql] final class HadoopFiles(directory: String, settings: JavaMap[String
       true
     } catch { case _: FileAlreadyExistsException => false }
 
+  /** Renames a file, which replaces another one at once. */
+  def move(path: String, to: String): Unit =
+    FileContext.getFileContext(root.toUri, configuration).rename(at(path), at(to), Options.Rename.OVERWRITE)
+
   /** Creates a directory and its parents. */
   def makeDirectory(path: String): Boolean = fileSystem.mkdirs(at(path))
 
