@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from repartitioned_checkpoint import MOVED, Repartitioned, repartitioned
 from verified import verified
-from written_checkpoint import Listed, WrittenCheckpoint, after_each_deletion, aged, zip_of
+from written_checkpoint import Listed, after_each_deletion, aged, zip_of
 
 import spark_dstl
 from spark_dstl import QuerySeemsToRun
@@ -19,52 +19,13 @@ from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.format.names import file_of
 from spark_dstl.checkpoint.repartition import repartition as module
 from spark_dstl.checkpoint.repartition.entries import is_lock
-from spark_dstl.checkpoint.sparkfiles import OURS, PARTITIONS, PROVIDER
+from spark_dstl.checkpoint.sparkfiles import PARTITIONS
 from spark_dstl.checkpoint.storage import Storage
-
-# The batch of the repartition.
-MOVED = 3
 
 
 @pytest.fixture(autouse=True)
 def any_spark_is_new_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "refuse_old_spark", lambda _error: None)
-
-
-class Repartitioned(WrittenCheckpoint):
-    """A checkpoint whose entries of `offsets/` note the number of partitions."""
-
-    def offsets(self, batch: int, source: str = '{"logOffset":0}') -> bytes:
-        conf = {PROVIDER: OURS, PARTITIONS: str(self.partitions)}
-        content = f"v1\n{json.dumps({'batchWatermarkMs': 0, 'conf': conf})}\n{source}".encode()
-        (self.root / f"offsets/{batch}").write_bytes(content)
-        return content
-
-    def repartition(self, batch: int, partitions: int) -> None:
-        """Write the batch of a repartition."""
-        self.partitions = partitions
-        offsets = self.offsets(batch).decode()
-        note = json.dumps({"repartition": 1, "partitions": partitions, "offsets": offsets})
-        (self.root / f"commits/{batch}").write_text(f'v1\n{{"nextBatchWatermarkMs":0}}\n{note}\n')
-        for partition in range(partitions):
-            store = self.root / f"state/0/{partition}"
-            store.mkdir(parents=True, exist_ok=True)
-            (store / f"{batch + 1}.zip").write_bytes(zip_of({}))
-
-    def later(self, batch: int) -> None:
-        """Write a batch after it."""
-        self.entry(batch, self.changes(batch), listed=Listed(since=batch, plain_up_to=MOVED + 1))
-
-
-def repartitioned(root: Path, before: int, after: int) -> Repartitioned:
-    """Batches 0 to 5: 3 is a repartition, and later ones have the new number."""
-    checkpoint = Repartitioned(root, partitions=before)
-    checkpoint.begin().batches(range(MOVED))
-    checkpoint.repartition(MOVED, after)
-    for batch in range(MOVED + 1, 6):
-        checkpoint.later(batch)
-    aged(root)
-    return checkpoint
 
 
 def without_first_batches(root: Path) -> None:

@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """A rollback whose deletions fail, or during which executors of the stopped query still write."""
 
+import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from invoked import dstl
+from repartitioned_checkpoint import MOVED, repartitioned
+from verified import verified
 from written_checkpoint import WrittenCheckpoint, after_each_deletion, aged, zip_of
 
 import spark_dstl
 from spark_dstl.checkpoint.changing import rollback
+from spark_dstl.checkpoint.repartition.entries import is_lock
+from spark_dstl.checkpoint.sparkfiles import STOCKS
 from spark_dstl.checkpoint.storage import Storage
 from spark_dstl.commands.changing.rollback import _lines
 from spark_dstl.errors import QuerySeemsToRun, UnreadableStorage
@@ -165,3 +171,34 @@ def test_a_commit_during_the_rollback_is_an_error_and_keeps_its_changelogs(
             checkpoint.apply_rollback(planned, stopped=True)
     plain = commit is WrittenCheckpoint.plain_entry
     assert (written.root / "state/0/0/5.changelog").exists() == plain
+
+
+def test_an_interrupted_rollback_over_a_repartition_holds_a_lock_if_others_than_ours_read_its_snapshots(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A start would write the offsets again, with snapshots deleted, and stock Spark would repeat the batch before."""
+    written = repartitioned(tmp_path / "q", 3, 2, STOCKS)
+    delete, left = Storage.delete, 0
+
+    def interrupted(storage: Storage, name: str) -> bool:
+        nonlocal left
+        if left == 0 and not name.startswith("offsets/."):
+            raise KeyboardInterrupt
+        left -= 1
+        return delete(storage, name)
+
+    monkeypatch.setattr(Storage, "delete", interrupted)
+    for left in range(1, 12):
+        copy = tmp_path / f"after-{left}"
+        shutil.copytree(written.root, copy)
+        with spark_dstl.open(str(copy)) as checkpoint, suppress(KeyboardInterrupt):
+            checkpoint.apply_rollback(checkpoint.plan_rollback(2), stopped=True)
+        offsets = copy / f"offsets/{MOVED}"
+        is_whole = all((copy / name).exists() for name in (f"commits/{MOVED}", *(f"state/0/{n}/4.zip" for n in (0, 1))))
+        assert is_whole or not offsets.exists() or is_lock(offsets.read_bytes()), sorted(copy.rglob("*"))
+        assert offsets.exists() or not (copy / f"commits/{MOVED}").exists()
+        left = 100
+        with spark_dstl.open(str(copy)) as checkpoint:
+            checkpoint.apply_rollback(checkpoint.plan_rollback(2), stopped=True)
+        assert sorted(one.name for one in (copy / "offsets").iterdir()) == ["0", "1", "2"]
+        assert not verified(copy).is_damaged

@@ -10,9 +10,10 @@ snapshot is deleted before the commit entry of its batch: until then the state i
 maintenance may write one during the rollback: those are deleted last. So are plain changelogs without an id: a batch
 needs its own until its entry is deleted, and if it runs again without changelogs, they would be read as its changes.
 
-Of a repartition `offsets/N` is deleted first: with it alone, Spark would run the batch with the new number of
-partitions on the state of the old number. Its snapshots are all that it is rebuilt from, so they are deleted last if
-the provider ignores snapshots above its log.
+With `offsets/N` of a repartition alone, Spark would run the batch with the new number of partitions on the state of the
+old number; with `commits/N` alone, a start on the log would write the other one, and stock Spark repeat the batch
+before. Our provider ignores snapshots above its log: `offsets/N` is deleted first, and the snapshots, all that the
+batch is rebuilt from, last. For others a lock takes the place of `offsets/N`, and is deleted last.
 
 Pins of deleted batches are deleted before: their readers fail by name.
 """
@@ -29,6 +30,7 @@ from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.format.names import CHANGELOG, checksums_of, file_of, number, plain_file
 from spark_dstl.checkpoint.pins import pins_of
+from spark_dstl.checkpoint.repartition.entries import lock_of
 from spark_dstl.checkpoint.sparkfiles import HDFS_BACKED
 from spark_dstl.checkpoint.storage import AT_ONCE, at_once
 from spark_dstl.checkpoint.survey import Survey, entries_of, numbered
@@ -102,8 +104,11 @@ def _deletions(checkpoint: CheckpointAccess, survey: Survey, to: int) -> Iterato
         entry, offsets, snapshots = f"commits/{batch}", f"offsets/{batch}", sorted(zips.get(batch, []))
         if batch not in survey.entries or not survey.entries[batch].is_repartition:
             order = (*snapshots, entry, offsets)
+        elif survey.is_ours:
+            order = (offsets, entry, *snapshots)
         else:
-            order = (offsets, entry, *snapshots) if survey.is_ours else (offsets, *snapshots, entry)
+            order = (entry, *snapshots, offsets)
+            there.add(offsets)
         for name in (*order, *described.get(batch, [])):
             if name in there:
                 yield from checksums_of(name, there)
@@ -132,8 +137,13 @@ def apply_rollback(
 ) -> Rollback:
     """Delete the planned objects; see `Checkpoint.apply_rollback`. An interrupted rollback can be repeated."""
     deleted: list[str] = []
+    survey = checkpoint.survey()
+    moved = [n for n, entry in survey.entries.items() if entry.is_repartition and n > rollback.to]
+    locked = {} if survey.is_ours else {f"commits/{batch}": f"offsets/{batch}" for batch in moved}
 
     def delete(name: str) -> None:
+        if name in locked:
+            checkpoint.storage.replace(locked[name], lock_of(checkpoint.path, rollback.to))
         if checkpoint.storage.delete(name):
             deleted.append(name)
 
@@ -160,9 +170,10 @@ def apply_rollback(
         plain = list(_plain_above(there, rollback.to))
         at_once(AT_ONCE, delete_plain, plain, lambda done: checkpoint.progress("Deleting changelogs", done, len(plain)))
     except BaseException as error:
+        starts = "may be locked until the rest is deleted" if locked else "still starts"
         state = (
             f"{len(deleted)} of {len(rollback.objects)} objects are deleted, the newest batches first. The checkpoint "
-            f"still starts; to delete the rest, roll back again: dstl rollback {shlex.quote(checkpoint.path)} --to "
+            f"{starts}; to delete the rest, roll back again: dstl rollback {shlex.quote(checkpoint.path)} --to "
             f"{rollback.to} --apply"
         )
         if isinstance(error, UnreadableStorage):

@@ -25,9 +25,9 @@ Examples:
 Without --apply it only lists what a rollback deletes: the pins of batches above M, the entries of commits/ and offsets/
 above M, the newest first, plain snapshots of later versions that Spark would read as new ones, the metadata of
 operators of batches above M (_metadata/v2), plain changelogs of later versions, and the checksum files of these. After
-an interrupt at any point the checkpoint still starts, and the command can be repeated. The query, when started, runs
-the batches after M again, and its sink gets their output again. Its next run, or dstl gc, deletes data files that only
-the deleted entries name.
+an interrupt at any point the checkpoint still starts, and the command can be repeated; over a dstl repartition of a
+query with Spark's own provider it may be locked until then. The query, when started, runs the batches after M again,
+and its sink gets their output again. Its next run, or dstl gc, deletes data files that only the deleted entries name.
 
 Refused with exit code 1 if the state of batch M cannot be rebuilt, which is verified before, and with 4 if a query
 seems to run: if an object was written in the last {_QUIET} minutes or is written during {activity.LOOK_SECONDS:.0f}
