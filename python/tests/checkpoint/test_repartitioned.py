@@ -88,6 +88,17 @@ def test_of_a_damaged_snapshot_of_a_repartition_the_way_back_is_the_batch_before
     assert (found.is_damaged, found.lost, found.newest_undamaged) == (False, {}, 2), found.damages
 
 
+def test_offsets_that_an_interrupted_repartition_has_not_written_yet_are_no_damage(tmp_path: Path) -> None:
+    """The next start has them from the commit entry."""
+    written = Repartitioned(tmp_path / "q", partitions=3)
+    written.begin().batches(range(MOVED))
+    written.repartition(MOVED, 2)
+    (written.root / f"offsets/{MOVED}").unlink()
+    found = verified(aged(written.root), deep=True)
+    assert (found.is_damaged, found.lost, found.newest_undamaged) == (False, {}, MOVED - 1), found.damages
+    assert [note.what for note in found.notes if "dstl repartition was interrupted" in note.what]
+
+
 def test_an_interrupted_rollback_leaves_no_offsets_of_the_new_number_alone(tmp_path: Path) -> None:
     written = repartitioned(tmp_path / "q", 3, 2)
     with spark_dstl.open(str(written.root)) as checkpoint:

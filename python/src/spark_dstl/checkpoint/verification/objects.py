@@ -60,8 +60,12 @@ def check_gaps(look: Look, lowest_needed: int) -> None:
         what = f"{committed}, so Spark cannot have begun this one: later entries of commits/ were deleted"
         look.damage(f"offsets/{begun[0]}", what)
     if survey.newest is not None and survey.newest not in survey.offsets:
-        what = "it is missing, and the batch is committed: Spark does not start without it"
-        look.damage(f"offsets/{survey.newest}", what)
+        name = f"offsets/{survey.newest}"
+        if survey.entries[survey.newest].is_repartition:
+            what = f"it is missing, and commits/{survey.newest} has it: dstl repartition was interrupted"
+            look.note(name, f"{what}. Repeat it, or start the query with the log, which writes it")
+        else:
+            look.damage(name, "it is missing, and the batch is committed: Spark does not start without it")
 
 
 def check_data_files(look: Look, listed: dict[str, StoredObject]) -> dict[str, list[NamedPart]]:
