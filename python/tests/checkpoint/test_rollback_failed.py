@@ -104,6 +104,22 @@ def test_a_rollback_says_that_another_one_goes_on_to_an_earlier_batch(
             checkpoint.apply_rollback(planned, stopped=True)
 
 
+def test_a_batch_that_a_query_begins_during_the_rollback_is_named(
+    written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        planned = checkpoint.plan_rollback(1)
+        delete = checkpoint.storage.delete
+
+        def begun(name: str) -> bool:
+            written.offsets(4)
+            return delete(name)
+
+        monkeypatch.setattr(checkpoint.storage, "delete", begun)
+        with pytest.raises(QuerySeemsToRun, match=r"offsets/4 of .* was written while .*: a query runs on it. Stop it"):
+            checkpoint.apply_rollback(planned, stopped=True)
+
+
 def test_snapshots_that_executors_write_during_the_rollback_are_deleted(written: WrittenCheckpoint) -> None:
     """Spark's maintenance writes them for some time after the end of a query."""
     store = written.root / "state/0/0"

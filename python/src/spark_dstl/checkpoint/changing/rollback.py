@@ -188,11 +188,13 @@ def apply_rollback(
 
 def _refuse_if_other(checkpoint: CheckpointAccess, rollback: Rollback) -> None:
     """Raise if a query or another rollback has changed which entries there are."""
-    there = entries_of(checkpoint.storage)
-    above = [batch for batch in there if batch > rollback.to]
+    storage = checkpoint.storage
+    there = entries_of(storage)
+    both = {"commits": there, "offsets": numbered(storage.objects("offsets"))}
+    above = [f"{of}/{batch}" for of, batches in both.items() for batch in batches if batch > rollback.to]
     if above:
         raise QuerySeemsToRun(
-            f"commits/{above[0]} of {checkpoint.path} was written while the later batches were deleted: a query runs "
+            f"{above[0]} of {checkpoint.path} was written while the later batches were deleted: a query runs "
             "on it. Stop it, and repeat the rollback"
         )
     if rollback.to not in there:
