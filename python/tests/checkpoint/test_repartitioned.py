@@ -14,7 +14,7 @@ from verified import verified
 from written_checkpoint import Listed, after_each_deletion, aged, zip_of
 
 import spark_dstl
-from spark_dstl import QuerySeemsToRun
+from spark_dstl import QuerySeemsToRun, UnreadableStorage
 from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.format.names import file_of
 from spark_dstl.checkpoint.repartition import repartition as module
@@ -223,6 +223,37 @@ def test_the_commit_entry_of_a_query_that_runs_meanwhile_stays(
         apply(logged)
     assert (logged.root / "commits/3").read_bytes() == b'v1\n{"nextBatchWatermarkMs":9}'
     assert not (logged.root / "offsets/3").exists()
+
+
+def test_the_offsets_are_the_last_object_and_a_failed_write_says_that_the_new_number_counts(
+    logged: Repartitioned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logged.column_families()
+    metadata = logged.root / "state/0/_metadata/v2/0"
+    metadata.write_text(metadata.read_text().replace('"x"', '"transformWithStateExec"'))
+    put, names = Storage.replace, []
+
+    def replace(storage: Storage, name: str, content: bytes) -> None:
+        names.append(name)
+        if len(names) == 2:
+            raise UnreadableStorage(f"{name} could not be created")
+        put(storage, name, content)
+
+    monkeypatch.setattr(Storage, "replace", replace)
+    with pytest.raises(UnreadableStorage, match=r"counts, by commits/3: repeat the command, which writes the rest"):
+        apply(logged)
+    assert apply(logged).is_applied
+    assert names == ["state/0/_metadata/v2/3", "offsets/3", "offsets/3"]
+
+
+def test_a_rollback_that_ran_meanwhile_is_named(logged: Repartitioned, monkeypatch: pytest.MonkeyPatch) -> None:
+    def roll_back_meanwhile(_stores: WrittenStores, content: bytes) -> bytes:
+        roll_back(logged.root)
+        return content
+
+    monkeypatch.setattr(WrittenStores, "meanwhile", roll_back_meanwhile)
+    with pytest.raises(QuerySeemsToRun, match=r"commits/2 of .* was deleted, and commits/3 written: a rollback ran"):
+        apply(logged)
 
 
 def test_a_refusal_of_what_the_first_request_has_created_is_success(

@@ -16,7 +16,8 @@ from spark_dstl.checkpoint.repartition.plan import Plan, find_plan, state_bytes
 from spark_dstl.checkpoint.repartition.stores import StoreRepartition
 from spark_dstl.checkpoint.sparkfiles import MAX_OFFSETS
 from spark_dstl.checkpoint.storage import AT_ONCE, at_once
-from spark_dstl.errors import CannotRepartition, QuerySeemsToRun
+from spark_dstl.checkpoint.survey import entries_of
+from spark_dstl.errors import CannotRepartition, QuerySeemsToRun, UnreadableStorage
 
 if TYPE_CHECKING:
     from spark_dstl.checkpoint.java.state import StateReader
@@ -82,9 +83,7 @@ def repartition(
         _decide(checkpoint, writer, plan, commit_of(plan.commit, offsets, partitions, ids))
     else:
         offsets = plan.unfinished.offsets
-    checkpoint.storage.replace(f"offsets/{plan.batch + 1}", offsets)
-    for name, content in plan.metadata.items():
-        checkpoint.storage.replace(name, content)
+    _finish(checkpoint, plan, offsets)
     return replace(planned, stores=stores, is_applied=True)
 
 
@@ -134,4 +133,20 @@ def _decide(checkpoint: CheckpointAccess, writer: StoreRepartition, plan: Plan, 
         raise QuerySeemsToRun(
             f"{checkpoint.storage.shown(name)} was written meanwhile: a query runs, with its number of partitions as "
             "before. Stop it, and begin again"
+        )
+
+
+def _finish(checkpoint: CheckpointAccess, plan: Plan, offsets: bytes) -> None:
+    """Write what the commit entry has decided; the offsets last, because with them the repartition is finished."""
+    entry = f"commits/{plan.batch + 1}"
+    try:
+        for name, content in {**plan.metadata, f"offsets/{plan.batch + 1}": offsets}.items():
+            checkpoint.storage.replace(name, content)
+    except UnreadableStorage as error:
+        raise UnreadableStorage(
+            f"{error}. The new number counts, by {entry}: repeat the command, which writes the rest"
+        ) from error
+    if plan.batch not in entries_of(checkpoint.storage):
+        raise QuerySeemsToRun(
+            f"commits/{plan.batch} of {checkpoint.path} was deleted, and {entry} written: a rollback ran. Repeat it"
         )
