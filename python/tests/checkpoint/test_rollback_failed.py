@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from invoked import dstl
+from invoked import dstl, succeeded
 from repartitioned_checkpoint import MOVED, repartitioned
 from verified import verified
 from written_checkpoint import WrittenCheckpoint, after_each_deletion, aged, zip_of
 
 import spark_dstl
 from spark_dstl.checkpoint.changing import rollback
-from spark_dstl.checkpoint.repartition.entries import is_lock
+from spark_dstl.checkpoint.repartition.entries import is_lock, lock_of
 from spark_dstl.checkpoint.sparkfiles import STOCKS
 from spark_dstl.checkpoint.storage import Storage
 from spark_dstl.commands.changing.rollback import _lines
@@ -102,6 +102,24 @@ def test_a_rollback_says_that_another_one_goes_on_to_an_earlier_batch(
         monkeypatch.setattr(checkpoint.storage, "delete", both)
         with pytest.raises(QuerySeemsToRun, match=r"commits/2 of .* was deleted meanwhile: another rollback continues"):
             checkpoint.apply_rollback(planned, stopped=True)
+
+
+def test_a_rollback_refuses_while_a_repartition_writes_below_its_lock(written: WrittenCheckpoint) -> None:
+    """The snapshots that it writes after the rollback would be the state of later batches."""
+    (written.root / "offsets/4").write_bytes(lock_of(str(written.root), 3))
+    store = written.root / "state/0/0"
+    store.mkdir(parents=True, exist_ok=True)
+
+    def write(_seconds: float) -> None:
+        (store / "5.zip").write_bytes(zip_of({}))
+
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        planned = checkpoint.plan_rollback(2)
+        with pytest.raises(QuerySeemsToRun, match=r"dstl repartition runs on .*: state/0/0/5.zip changed while"):
+            rollback.apply_rollback(checkpoint, planned, stopped=True, wait=write)
+    assert (written.root / "offsets/4").exists()
+    (store / "5.zip").unlink()
+    succeeded("rollback", written.root, "--to", 2, "--apply", "--stopped")
 
 
 def test_a_batch_that_a_query_begins_during_the_rollback_is_named(

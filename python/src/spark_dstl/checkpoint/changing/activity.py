@@ -15,8 +15,10 @@ from datetime import datetime, timedelta, timezone
 
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.format import names
+from spark_dstl.checkpoint.repartition.entries import is_lock
+from spark_dstl.checkpoint.sparkfiles import MAX_OFFSETS
 from spark_dstl.checkpoint.storage import StoredObject
-from spark_dstl.checkpoint.survey import entries_of
+from spark_dstl.checkpoint.survey import entries_of, numbered
 from spark_dstl.errors import QuerySeemsToRun
 
 # A request of a query may take up to `commit.timeout`, 10 minutes by default.
@@ -87,7 +89,8 @@ def refuse_if_running(
         if any(stored.name.startswith(_OF_BATCHES) for stored in {*after} - {*before}):
             break
     name = max(stored.name for stored in changed)
-    raise QuerySeemsToRun(f"a query runs on {checkpoint.path}: {name} changed while this command looked. Stop it first")
+    runs = "dstl repartition" if name.startswith("state/") else "a query"
+    raise QuerySeemsToRun(f"{runs} runs on {checkpoint.path}: {name} changed while this command looked. Stop it first")
 
 
 def refuse_if_changed(checkpoint: CheckpointAccess, newest: int | None) -> None:
@@ -108,12 +111,17 @@ def is_quiet(stored: StoredObject) -> bool:
 
 
 def written(checkpoint: CheckpointAccess) -> list[StoredObject]:
-    """Return the objects that a running query changes."""
+    """Return the objects that a running query changes; below its lock a repartition changes the state."""
+    storage = checkpoint.storage
     found = checkpoint.newest_base().objects("data", recursive=True)
     for directory in ("commits", "offsets", "dstl/epochs", "sources"):
-        listed = checkpoint.storage.objects(directory, recursive=directory == "sources")
+        listed = storage.objects(directory, recursive=directory == "sources")
         # Hadoop writes the checksum file of a local file together with the file, and readers write pins.
         found += [stored for stored in listed if not stored.last_name.endswith((".crc", ".pin"))]
+        if directory == "offsets":
+            begun = max(numbered(listed), default=-1)
+            if is_lock(storage.read(f"offsets/{begun}", MAX_OFFSETS)):
+                found += storage.objects("state", recursive=True)
     return found
 
 
