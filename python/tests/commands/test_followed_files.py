@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The directory of `dstl follow --to`: where it continues, also after an interruption."""
 
+import errno
+import os
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -149,7 +151,20 @@ def test_one_command_at_a_time_writes_to_a_directory(tmp_path: Path) -> None:
             pass
 
 
-def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(DstlError, match=r"file/to could not be made: Not a directory. Permit it, or name another"),
+        files(tmp_path / "file/to").alone(),
+    ):
+        pass
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_only(path: Path, missing_ok: bool = False) -> None:  # noqa: ARG001
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+
+    monkeypatch.setattr(Path, "unlink", read_only)
     rows = pa.RecordBatch.from_pydict({"value": [1]})
     batch: Any = SimpleNamespace(batch=4, entry="entry", rows=lambda: rows)
     with pytest.raises(DstlError, match=r"/gone/0000000004[.]jsonl could not be written: No such file"):

@@ -8,7 +8,7 @@ import logging
 import os
 import shlex
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -140,7 +140,7 @@ class Files:
 
         Where a file system or platform has no locks, nothing is held.
         """
-        self._directory.mkdir(parents=True, exist_ok=True)
+        self._make()
         if fcntl is None:
             yield
             return
@@ -200,7 +200,7 @@ class Files:
 
     def _cursor(self) -> tuple[Position | None, dict[str, Any]]:
         """Return what the cursor has for this query: its position, and the format and selection of the files."""
-        self._directory.mkdir(parents=True, exist_ok=True)
+        self._make()
         path = self._directory / _CURSOR
         if not path.exists():
             return None, {}
@@ -234,7 +234,17 @@ class Files:
                 "started again, continues after the last batch of its cursor"
             ) from error
         finally:
-            path.unlink(missing_ok=True)
+            # What cannot be written cannot be deleted either, and the first error has the cause.
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
+    def _make(self) -> None:
+        try:
+            self._directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DstlError(
+                f"{self._directory} could not be made: {error.strerror or error}. Permit it, or name another directory"
+            ) from error
 
 
 def _file_of(batch: int, form: str) -> str:
