@@ -209,6 +209,14 @@ def test_gcs_and_azure_are_read_by_hadoop_if_its_jars_are_given(monkeypatch: pyt
     assert (asked, place.path) == (["abfss://c@a.dfs.core.windows.net/"], "/x y/q")
 
 
+def test_a_directory_that_was_deleted_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(JvmFailed, match="Java, which does not start in a directory that was deleted: go to"):
+        Gateway(JvmOptions())
+
+
 def test_a_jar_that_does_not_exist_is_named(tmp_path: Path) -> None:
     with pytest.raises(JvmFailed, match=r"there is no jar .*no\.jar: --jars, or JvmOptions\.jars, take paths"):
         Gateway(JvmOptions(jars=(f"{tmp_path}/*", f"{tmp_path}/no.jar")))

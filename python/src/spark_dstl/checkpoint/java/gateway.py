@@ -269,6 +269,12 @@ def _names_of_files() -> Iterator[None]:
 
 
 def _java() -> str:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise JvmFailed(
+            f"{PURPOSE} takes Java, which does not start in a directory that was deleted: go to another one"
+        ) from None
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home, "bin"))) if home else shutil.which("java")
     if found is None:
