@@ -153,19 +153,23 @@ class Storage:
         """
         directory, _, last = name.rpartition("/")
         self.delete(f"{directory}/.{last}.crc")
-        if not self.place.files.type_name.startswith(("local", "py::hadoop:")):
+        files, path = self.place.files, self._path(name)
+        if files.type_name.startswith("py::hadoop:"):
+            with self._errors(name, "created"):
+                files.handler.replace(path, content)
+        elif files.type_name != "local":
             # Object storage has no object whose write has not ended.
             self.create(name, content)
-            return
-        unfinished = f"{directory}/.{last}.{uuid.uuid4()}.tmp"
-        self.create(unfinished, content)
-        with self._errors(name, "created"):
-            try:
-                self.place.files.move(self._path(unfinished), self._path(name))
-            except BaseException:
-                with suppress(OSError):
-                    self.place.files.delete_file(self._path(unfinished))
-                raise
+        else:
+            unfinished = f"{directory}/.{last}.{uuid.uuid4()}.tmp"
+            self.create(unfinished, content)
+            with self._errors(name, "created"):
+                try:
+                    files.move(self._path(unfinished), path)
+                except BaseException:
+                    with suppress(OSError):
+                        files.delete_file(self._path(unfinished))
+                    raise
 
     def delete(self, name: str) -> bool:
         """Delete an object; return whether it existed."""

@@ -95,6 +95,10 @@ def _handler(filesystems: Any, files: Any, uri: str) -> Any:
             with storage_errors():
                 return bool(files.createExclusively(_relative(path), content))
 
+        def replace(self, path: str, content: bytes) -> None:
+            with storage_errors():
+                files.replace(_relative(path), content)
+
         def create_dir(self, path: str, recursive: bool) -> None:  # noqa: ARG002
             with storage_errors():
                 files.makeDirectory(_relative(path))
@@ -107,14 +111,10 @@ def _handler(filesystems: Any, files: Any, uri: str) -> Any:
         # Hadoop deletes an empty directory like a file, and refuses others.
         delete_dir = delete_file
 
-        def move(self, source: str, target: str) -> None:
-            with storage_errors():
-                files.move(_relative(source), _relative(target))
-
         def _refuse(self, *_: Any) -> NoReturn:
             raise NotImplementedError("this package does not use it")
 
-        delete_dir_contents = delete_root_dir_contents = copy_file = open_append_stream = _refuse
+        delete_dir_contents = delete_root_dir_contents = move = copy_file = open_append_stream = _refuse
 
     return Handler()
 

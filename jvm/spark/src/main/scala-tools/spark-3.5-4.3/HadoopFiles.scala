@@ -11,7 +11,7 @@ import org.apache.hadoop.fs._
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.storage.{HadoopLogStorage, Payload}
-import sparkdstl.log.storage.StorageOperation.Create
+import sparkdstl.log.storage.StorageOperation.{Create, Replace}
 
 import org.apache.spark.SparkConf
 import org.apache.spark.deploy.SparkHadoopUtil
@@ -52,20 +52,20 @@ private[sql] final class HadoopFiles(directory: String, settings: JavaMap[String
   /** Creates an object exclusively, as the log creates commit entries; returns false if it exists. */
   def createExclusively(path: String, content: Array[Byte]): Boolean =
     try {
-      val publish = LogOptions.parse(settings.asScala).publish
-      HadoopLogStorage(configuration, root, publish).perform(Create(at(path), Payload(content)))
+      logStorage.perform(Create(at(path), Payload(content)))
       true
     } catch { case _: FileAlreadyExistsException => false }
 
-  /** Renames a file, which replaces another one at once. */
-  def move(path: String, to: String): Unit =
-    FileContext.getFileContext(root.toUri, configuration).rename(at(path), at(to), Options.Rename.OVERWRITE)
+  /** Creates or replaces an object as the log does: at once where the file system can. */
+  def replace(path: String, content: Array[Byte]): Unit = logStorage.perform(Replace(at(path), Payload(content)))
 
   /** Creates a directory and its parents. */
   def makeDirectory(path: String): Boolean = fileSystem.mkdirs(at(path))
 
   /** Deletes a file or an empty directory; returns false if it is missing. */
   def delete(path: String): Boolean = fileSystem.delete(at(path), false)
+
+  private def logStorage = HadoopLogStorage(configuration, root, LogOptions.parse(settings.asScala).publish)
 
   private def at(path: String): Path = if (path.isEmpty) root else new Path(root, new Path(null, null, path))
 
