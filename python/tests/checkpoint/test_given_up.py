@@ -53,6 +53,19 @@ def test_older_changes_in_the_log_are_no_state_of_a_batch_without_the_log(tmp_pa
     assert (found.damages, found.lost, list(found.given_up)) == ([], {}, [3])
 
 
+@pytest.mark.parametrize("in_log", [False, True])
+def test_spark_deletes_the_state_of_the_oldest_batch_above_an_entry_that_fences(tmp_path: Path, in_log: bool) -> None:
+    """The snapshots of Spark's provider are plain files where the changes are in the log as well."""
+    root = maintained(tmp_path / "q", 3, (5, 6, 7))
+    written = WrittenCheckpoint(root, partitions=1, provider=STOCKS, epoch=2)
+    written.claim(first=0)
+    for batch in (0, *(range(3, 7) if in_log else ())):
+        written.batch(batch)
+    (root / "offsets/0").unlink()
+    found = verified(aged(root))
+    assert (found.damages, found.lost, list(found.given_up), found.newest_undamaged) == ([], {}, [3], 6)
+
+
 @pytest.mark.parametrize(
     ("oldest", "snapshots", "changelogs", "lost"),
     [

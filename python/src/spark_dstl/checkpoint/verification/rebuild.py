@@ -153,13 +153,16 @@ def rebuild(store: Store, look: Look, bad: Bad, partitions: dict[int, int]) -> R
             held_above[version] = f"commits/{first_held} holds the snapshot that it is rebuilt from"
         bases[version] = base
     retained = [batch + 1 for batch in survey.retained]
+    # Retention deletes changelogs in the log later than Spark's maintenance the plain files above them.
+    first = min((version for version, _ in (*facts.held, *facts.plain, *facts.zips)), default=0)
+    deleted_below = first if first in snapshots and first <= upto else 0
     needed = [version for version in retained if version not in others] if retained else sorted(bases)
     # No retained batch has the partition of a store that was left by a repartition.
     default = _NEVER if retained and not needed else 0
-    lowest = min((bases.get(version, 0) for version in needed[:1]), default=default)
-    # Retention deletes changelogs in the log later than Spark's maintenance the plain files above them.
-    first = min((version for version, _ in (*facts.held, *facts.plain, *facts.zips)), default=0)
-    return Rebuilt(lost, held_above, lowest, bases, deleted_below=first if first in snapshots and first <= upto else 0)
+    # What was deleted needs nothing any more.
+    left = [version for version in needed if version >= deleted_below or version not in lost]
+    lowest = min((bases.get(version, 0) for version in left[:1]), default=default)
+    return Rebuilt(lost, held_above, lowest, bases, deleted_below)
 
 
 def _snapshots(store: Store, facts: StoreFacts, look: Look) -> dict[int, int]:

@@ -160,10 +160,10 @@ def _judge(look: Look, stores: list[Store], partitions: dict[int, int], unstarta
 def _is_given_up(survey: Survey, batch: int, rebuilt: dict[Store, rebuild.Rebuilt]) -> bool:
     """Whether a lost batch can be one whose state was deleted: nothing of it is left in the stores that lost it.
 
-    No batch in the log is one: its driver deletes nothing that an entry needs.
+    With this project's provider no batch in the log is one: its driver deletes nothing that an entry needs.
     """
     entry = survey.entries[batch]
-    if entry.error is not None or entry.changelogs:
+    if entry.error is not None or (entry.changelogs and survey.provider != sparkfiles.STOCKS):
         return False
     without = [one for one in rebuilt.values() if batch + 1 in one.lost]
     return bool(without) and all(batch + 1 < one.deleted_below for one in without)
