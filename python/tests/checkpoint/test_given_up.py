@@ -53,17 +53,38 @@ def test_older_changes_in_the_log_are_no_state_of_a_batch_without_the_log(tmp_pa
     assert (found.damages, found.lost, list(found.given_up)) == ([], {}, [3])
 
 
-@pytest.mark.parametrize("in_log", [False, True])
-def test_spark_deletes_the_state_of_the_oldest_batch_above_an_entry_that_fences(tmp_path: Path, in_log: bool) -> None:
+@pytest.mark.parametrize(
+    ("in_log", "snapshots", "changelogs", "given_up"),
+    [(False, (5, 6, 7), (), [3]), (True, (5, 6, 7), (), [3]), (False, (3, 6), (4, 5, 6, 7), [])],
+)
+def test_spark_deletes_the_state_of_the_oldest_batch_above_an_entry_that_fences(
+    tmp_path: Path, in_log: bool, snapshots: tuple[int, ...], changelogs: tuple[int, ...], given_up: list[int]
+) -> None:
     """The snapshots of Spark's provider are plain files where the changes are in the log as well."""
-    root = maintained(tmp_path / "q", 3, (5, 6, 7))
+    root = maintained(tmp_path / "q", 3, snapshots, changelogs)
     written = WrittenCheckpoint(root, partitions=1, provider=STOCKS, epoch=2)
     written.claim(first=0)
     for batch in (0, *(range(3, 7) if in_log else ())):
         written.batch(batch)
     (root / "offsets/0").unlink()
     found = verified(aged(root))
-    assert (found.damages, found.lost, list(found.given_up), found.newest_undamaged) == ([], {}, [3], 6)
+    assert (found.damages, found.lost, list(found.given_up), found.newest_undamaged) == ([], {}, given_up, 6)
+
+
+@pytest.mark.parametrize(("unfinished", "is_damaged"), [((4,), False), ((4, 5), False), ((5,), True), ((7,), True)])
+def test_a_snapshot_that_spark_has_not_deleted_to_its_end_is_no_damage(
+    tmp_path: Path, unfinished: tuple[int, ...], is_damaged: bool
+) -> None:
+    """Spark deletes the files of its oldest snapshots first, and then their zips."""
+    root = maintained(tmp_path / "q", 3, (4, 5, 6, 7))
+    for version in unfinished:
+        (root / f"state/0/0/{version}.zip").write_bytes(zip_of({"000008-x.sst": b"sst"}))
+    found = verified(aged(root), deep=True)
+    assert found.is_damaged == is_damaged, (found.damages, found.lost)
+    if not is_damaged:
+        assert list(found.given_up) == [version - 1 for version in unfinished]
+        notes = [one.object.removeprefix(f"{root}/") for one in found.notes if "interrupted" in one.what]
+        assert notes == [f"state/0/0/{version}.zip" for version in unfinished]
 
 
 @pytest.mark.parametrize(

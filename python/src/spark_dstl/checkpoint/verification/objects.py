@@ -46,7 +46,7 @@ def check_gaps(look: Look, lowest_needed: int) -> None:
             if after == before + 1:
                 continue
             missing = f"{directory}/{before + 1}" + (f" to {after - 1}" if after - before > 2 else "")
-            if directory == "offsets" or after - 1 >= lowest_needed - 1:
+            if directory == "offsets" or after - 1 >= lowest_needed:
                 look.damage(missing, "it is missing: there are earlier and later ones")
             elif before not in survey.fences:
                 look.note(missing, "it is missing, and no retained version needs it: a deletion was interrupted")

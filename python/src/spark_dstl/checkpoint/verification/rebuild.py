@@ -154,7 +154,8 @@ def rebuild(store: Store, look: Look, bad: Bad, partitions: dict[int, int]) -> R
         bases[version] = base
     retained = [batch + 1 for batch in survey.retained]
     # Retention deletes changelogs in the log later than Spark's maintenance the plain files above them.
-    first = min((version for version, _ in (*facts.held, *facts.plain, *facts.zips)), default=0)
+    zips = [key for key in facts.zips if (store, *key) not in look.unusable_zips]
+    first = min((version for version, _ in (*facts.held, *facts.plain, *zips)), default=0)
     deleted_below = first if first in snapshots and first <= upto else 0
     needed = [version for version in retained if version not in others] if retained else sorted(bases)
     # No retained batch has the partition of a store that was left by a repartition.

@@ -92,6 +92,7 @@ def check(look: Look) -> int:
             look.was_read.zip(batch, held.zip)
             _note_held(look, store, held, listed)
     plain = {(store, *key): one for store, facts in look.survey.stores.items() for key, one in facts.zips.items()}
+    incomplete: set[tuple[Store, int, str | None]] = set()
     for key, found in look.readers.each(caught(read_plain, *_DAMAGES), plain, _WHAT):
         if look.deep:
             # Every entry of a zip has a checksum.
@@ -100,7 +101,16 @@ def check(look: Look) -> int:
             look.unusable_zips[key] = "it was deleted"
         elif why := _lacks(look, key[0], {}, found) if isinstance(found, list) else str(found):
             look.unusable_zips[key] = why
-            look.damage(plain[key].name, why)
+            if isinstance(found, list) and any(_path(key[0], one) not in look.survey.state for one in found):
+                incomplete.add(key)
+            else:
+                look.damage(plain[key].name, why)
+    for store, version, unique in sorted(incomplete, key=lambda key: plain[key].name):
+        name, why = plain[store, version, unique].name, look.unusable_zips[store, version, unique]
+        if version < min((good for of, good, _ in plain.keys() - look.unusable_zips.keys() if of == store), default=0):
+            look.note(name, f"{why}: Spark deletes these first, and the deletion of its oldest snapshots was interrupted")
+        else:
+            look.damage(name, why)
     return number + len(plain)
 
 
@@ -122,10 +132,14 @@ def _note_held(look: Look, store: Store, held: HeldZip, listed: list[Listed] | E
         look.unusable[key] = listed.damage if isinstance(listed, DamagedLog) else str(listed)
 
 
+def _path(store: Store, file: Listed) -> str:
+    return f"{store.directory}/{file.directory}/{file.name}"
+
+
 def _lacks(look: Look, store: Store, held: dict[str, int], listed: list[Listed]) -> str | None:
     """Return why a snapshot cannot be loaded; None if all its files are in the log or in the store's directory."""
     for file in listed:
-        path = f"{store.directory}/{file.directory}/{file.name}"
+        path = _path(store, file)
         size = held.get(file.name)
         if size is None:
             plain = look.survey.state.get(path)
