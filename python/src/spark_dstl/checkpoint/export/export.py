@@ -41,6 +41,8 @@ class Exported:
     """The path of the new checkpoint."""
     newest: int
     """The last committed batch of both."""
+    begun: int | None
+    """The next batch, if it was begun; it runs again. If its sink skips it, stock Spark lacks its state."""
     batches: list[int]
     """The retained batches of the new checkpoint: the newest, and those to which it can be rolled back."""
     left_out: dict[int, str]
@@ -85,7 +87,8 @@ def export(checkpoint: CheckpointAccess, place: Place, stopped: bool = False) ->
         _refuse_others(target, plan)
         written, total = target.write_missing(plan)
         target.check(plan)
-    return Exported(checkpoint.path, place.shown, newest, batches, left_out, written, len(plan) - written, total)
+    next_ = max(begun, default=None)
+    return Exported(checkpoint.path, place.shown, newest, next_, batches, left_out, written, len(plan) - written, total)
 
 
 def _planned(

@@ -108,7 +108,7 @@ def check(look: Look) -> int:
     for store, version, unique in sorted(incomplete, key=lambda key: plain[key].name):
         name, why = plain[store, version, unique].name, look.unusable_zips[store, version, unique]
         if version < min((good for of, good, _ in plain.keys() - look.unusable_zips.keys() if of == store), default=0):
-            look.note(name, f"{why}: Spark deletes these first, and the deletion of its oldest snapshots was interrupted")
+            look.note(name, f"{why}: Spark deletes these first, and a deletion of its oldest snapshots was interrupted")
         else:
             look.damage(name, why)
     return number + len(plain)
