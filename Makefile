@@ -42,7 +42,7 @@ TOOLS := $(or $(SPARK_DSTL_CACHE),$(HOME)/.cache/spark-dstl)/tools
 MAKEFLAGS += --no-print-directory
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all coverage bench bench-quick bench-driver bench-recovery bench-growth bench-inspect bench-realtime sim sim-fresh sim-flaws spec jar jars wheel release fmt lint lint-python lint-workflows lines counts check-newest-spark docs docs-site \
+.PHONY: help demo test test-all spark-tests coverage bench bench-quick bench-driver bench-recovery bench-growth bench-inspect bench-realtime sim sim-fresh sim-flaws spec jar jars wheel release fmt lint lint-python lint-workflows lines counts check-newest-spark docs docs-site \
 	prometheus storage-tools test-storage storage-requests storage-faults storage-long-run storage-followed storage-killed-followers clean venv spark \
 	java python FORCE
 .DEFAULT_GOAL := help
@@ -68,6 +68,9 @@ bench-quick: .build/bench-jars-$(SPARK) $(OF_SPARK)/ready ## the same in five mi
 coverage: .venv/ready | java ## report how much of the Scala log and of the Python package its unit tests run: ten minutes
 	@$(SBT) -Dcoverage=true log/coverage
 	@COVERAGE_FILE=.build/coverage $(VENV)/python -m pytest -q -n 2 python/tests --cov=spark_dstl --cov-branch --cov-report=term
+
+spark-tests: | java python ## run Spark's own tests of streaming queries with their state in the log: half an hour
+	@$(SBT) suites/sparkTests
 
 sim: | java python ## run the protocol in simulated worlds: make sim SEEDS=200000 [FROM=1] [LINES=120]
 	@$(SBT) "sim/runMain sparkdstl.sim.SimMain $(or $(SEEDS),10000) $(or $(FROM),1) $(or $(LINES),120)"

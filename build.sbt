@@ -239,6 +239,13 @@ lazy val storage = (project in file("jvm/storage"))
     StorageJars.serverSettings
   )
 
+/** Spark's own tests with the jar. */
+lazy val suites = (project in file("jvm/suites"))
+  .settings(
+    SparkSuites.settings(sparkModuleOptions ++ Seq("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")),
+    Compile / unmanagedJars += Attributed.blank((spark / assembly).value)
+  )
+
 lazy val root = (project in file("."))
   .aggregate(log, sim, spark, bench)
   .settings(
