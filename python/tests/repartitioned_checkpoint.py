@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 from written_checkpoint import Listed, WrittenCheckpoint, aged, zip_of
@@ -14,13 +15,14 @@ from spark_dstl.checkpoint.sparkfiles import OURS, PARTITIONS, PROVIDER
 MOVED = 3
 
 
+@dataclass
 class Repartitioned(WrittenCheckpoint):
     """A checkpoint whose entries of `offsets/` note the number of partitions."""
 
-    named = OURS
+    provider: str = OURS
 
     def offsets(self, batch: int, source: str = '{"logOffset":0}') -> bytes:
-        conf = {PROVIDER: self.named, PARTITIONS: str(self.partitions)}
+        conf = {PROVIDER: self.provider, PARTITIONS: str(self.partitions)}
         content = f"v1\n{json.dumps({'batchWatermarkMs': 0, 'conf': conf})}\n{source}".encode()
         (self.root / f"offsets/{batch}").write_bytes(content)
         return content
@@ -43,8 +45,7 @@ class Repartitioned(WrittenCheckpoint):
 
 def repartitioned(root: Path, before: int, after: int, provider: str = OURS) -> Repartitioned:
     """Batches 0 to 5: 3 is a repartition, and later ones have the new number."""
-    checkpoint = Repartitioned(root, partitions=before)
-    checkpoint.named = provider
+    checkpoint = Repartitioned(root, partitions=before, provider=provider)
     checkpoint.begin().batches(range(MOVED))
     checkpoint.repartition(MOVED, after)
     for batch in range(MOVED + 1, 6):

@@ -139,20 +139,14 @@ class Storage:
                 _write(files, path, content)
                 return
             files.create_dir(path.rpartition("/")[0], recursive=True)
-            try:
+            with _deleted_after_error(files, path):
                 _write(files, path, content)
-            except BaseException:
-                with suppress(OSError):
-                    files.delete_file(path)
-                raise
 
     def replace(self, name: str, content: bytes) -> None:
         """Create or replace an object, which has its old content or all of the new, also if this process is killed.
 
         Deletes the checksum that Hadoop keeps of an earlier one beside a local file.
         """
-        directory, _, last = name.rpartition("/")
-        self.delete(f"{directory}/.{last}.crc")
         files, path = self.place.files, self._path(name)
         if files.type_name.startswith("py::hadoop:"):
             with self._errors(name, "created"):
@@ -161,15 +155,13 @@ class Storage:
             # Object storage has no object whose write has not ended.
             self.create(name, content)
         else:
+            directory, _, last = name.rpartition("/")
+            self.delete(f"{directory}/.{last}.crc")
             unfinished = f"{directory}/.{last}.{uuid.uuid4()}.tmp"
             self.create(unfinished, content)
-            with self._errors(name, "created"):
-                try:
-                    files.move(self._path(unfinished), path)
-                except BaseException:
-                    with suppress(OSError):
-                        files.delete_file(self._path(unfinished))
-                    raise
+            temporary = self._path(unfinished)
+            with self._errors(name, "created"), _deleted_after_error(files, temporary):
+                files.move(temporary, path)
 
     def delete(self, name: str) -> bool:
         """Delete an object; return whether it existed."""
@@ -207,6 +199,16 @@ class Storage:
                 f"{self.shown(name)} could not be {done}: {error}. Check the path, the permission to {needs} there, "
                 "and that storage can be reached"
             ) from error
+
+
+@contextmanager
+def _deleted_after_error(files: Any, path: str) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            files.delete_file(path)
+        raise
 
 
 def _write(files: Any, path: str, content: bytes) -> None:

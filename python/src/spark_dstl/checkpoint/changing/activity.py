@@ -15,8 +15,7 @@ from datetime import datetime, timedelta, timezone
 
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.format import names
-from spark_dstl.checkpoint.repartition.entries import is_lock
-from spark_dstl.checkpoint.sparkfiles import MAX_OFFSETS
+from spark_dstl.checkpoint.repartition.entries import is_locked
 from spark_dstl.checkpoint.storage import StoredObject
 from spark_dstl.checkpoint.survey import entries_of, numbered
 from spark_dstl.errors import QuerySeemsToRun
@@ -118,10 +117,8 @@ def written(checkpoint: CheckpointAccess) -> list[StoredObject]:
         listed = storage.objects(directory, recursive=directory == "sources")
         # Hadoop writes the checksum file of a local file together with the file, and readers write pins.
         found += [stored for stored in listed if not stored.last_name.endswith((".crc", ".pin"))]
-        if directory == "offsets":
-            begun = max(numbered(listed), default=-1)
-            if is_lock(storage.read(f"offsets/{begun}", MAX_OFFSETS)):
-                found += storage.objects("state", recursive=True)
+        if directory == "offsets" and is_locked(storage, max(numbered(listed), default=-1)):
+            found += storage.objects("state", recursive=True)
     return found
 
 

@@ -12,8 +12,8 @@ from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.locate import locate
-from spark_dstl.checkpoint.repartition.entries import is_lock
-from spark_dstl.checkpoint.sparkfiles import MAX_OFFSETS, json_object, query_id
+from spark_dstl.checkpoint.repartition.entries import is_locked
+from spark_dstl.checkpoint.sparkfiles import json_object, query_id
 from spark_dstl.checkpoint.storage import AT_ONCE, Storage, StoredObject, at_once
 from spark_dstl.checkpoint.survey import Survey
 from spark_dstl.errors import CheckpointNotFound, DstlError
@@ -67,7 +67,7 @@ def find_leftovers(checkpoint: CheckpointAccess) -> Leftovers:
                 f"{entry.error}. Restore it, or roll back to a batch before it"
             )
     begun = max(survey.offsets, default=-1)
-    if is_lock(checkpoint.storage.read(f"offsets/{begun}", MAX_OFFSETS)):
+    if is_locked(checkpoint.storage, begun):
         raise DstlError(
             f"{checkpoint.storage.shown(f'offsets/{begun}')} is the lock of a change of the partitions, whose new "
             "snapshots no entry names yet: let it end or repeat it, or go back with dstl rollback"

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from spark_dstl.checkpoint.convert.point import Offsets
 from spark_dstl.checkpoint.format.names import number
 from spark_dstl.checkpoint.reading import LoadedEntry
-from spark_dstl.checkpoint.sparkfiles import MAX_PARTITIONS, PARTITIONS, json_object
+from spark_dstl.checkpoint.sparkfiles import MAX_OFFSETS, MAX_PARTITIONS, PARTITIONS, json_object
+from spark_dstl.checkpoint.storage import Storage
 
 _NOTE = "repartition"
 _LOCK = b"dstl repartition"
@@ -62,3 +63,8 @@ def lock_of(path: str, batch: int) -> bytes:
 def is_lock(content: bytes | None) -> bool:
     """Whether this is such an entry."""
     return content is not None and content.startswith(_LOCK)
+
+
+def is_locked(storage: Storage, batch: int) -> bool:
+    """Whether the entry of `offsets/` of a batch is such an entry."""
+    return is_lock(storage.read(f"offsets/{batch}", MAX_OFFSETS))

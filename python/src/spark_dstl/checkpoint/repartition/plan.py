@@ -15,8 +15,8 @@ from spark_dstl.checkpoint.convert.point import Offsets, read_offsets
 from spark_dstl.checkpoint.convert.stores import stateful_operators
 from spark_dstl.checkpoint.format.names import Store
 from spark_dstl.checkpoint.reading import LoadedEntry, read_entry
-from spark_dstl.checkpoint.repartition.entries import Note, is_lock, note_in
-from spark_dstl.checkpoint.sparkfiles import MAX_OFFSETS, MAX_OPERATOR, MAX_PARTITIONS, OURS, PROVIDER, STOCKS, Operator
+from spark_dstl.checkpoint.repartition.entries import Note, is_locked, note_in
+from spark_dstl.checkpoint.sparkfiles import MAX_OPERATOR, MAX_PARTITIONS, OURS, PROVIDER, STOCKS, Operator
 from spark_dstl.checkpoint.survey import entries_of, numbered
 from spark_dstl.errors import CannotRepartition
 
@@ -56,7 +56,7 @@ def find_plan(checkpoint: CheckpointAccess, partitions: int, stopped: bool = Fal
             f"{sparkfiles.PARTITIONS}={partitions}"
         )
     begun = max(numbered(storage.objects("offsets")), default=-1)
-    if begun >= committed and is_lock(storage.read(f"offsets/{begun}", MAX_OFFSETS)):
+    if begun >= committed and is_locked(storage, begun):
         # It may have been interrupted after its commit entry.
         begun -= 1
     commit = _entry(checkpoint, committed)

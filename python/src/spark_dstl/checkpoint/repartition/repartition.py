@@ -11,10 +11,9 @@ from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.convert.stores import NamedStores, refuse_old_spark
 from spark_dstl.checkpoint.format.names import SNAPSHOT, checksums_of, file_of, plain_file
-from spark_dstl.checkpoint.repartition.entries import commit_of, is_lock, lock_of, offsets_of
+from spark_dstl.checkpoint.repartition.entries import commit_of, is_locked, lock_of, offsets_of
 from spark_dstl.checkpoint.repartition.plan import Plan, find_plan, state_bytes
 from spark_dstl.checkpoint.repartition.stores import StoreRepartition
-from spark_dstl.checkpoint.sparkfiles import MAX_OFFSETS
 from spark_dstl.checkpoint.storage import AT_ONCE, at_once
 from spark_dstl.checkpoint.survey import entries_of
 from spark_dstl.errors import CannotRepartition, QuerySeemsToRun, UnreadableStorage
@@ -114,7 +113,7 @@ def _delete_earlier_tries(checkpoint: CheckpointAccess, plan: Plan) -> None:
 def _refuse_if_changed(checkpoint: CheckpointAccess, plan: Plan) -> None:
     activity.refuse_if_changed(checkpoint, plan.batch)
     begun = checkpoint.storage.look(f"offsets/{plan.batch + 1}")
-    if plan.needs_lock and not is_lock(checkpoint.storage.read(f"offsets/{plan.batch + 1}", MAX_OFFSETS)):
+    if plan.needs_lock and not is_locked(checkpoint.storage, plan.batch + 1):
         raise QuerySeemsToRun(
             f"offsets/{plan.batch + 1} of {checkpoint.path}, which locks it, was deleted or written anew meanwhile, "
             "for example by dstl rollback. Begin again"

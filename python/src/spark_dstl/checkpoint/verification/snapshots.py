@@ -105,9 +105,10 @@ def check(look: Look) -> int:
                 incomplete.add(key)
             else:
                 look.damage(plain[key].name, why)
-    for store, version, unique in sorted(incomplete, key=lambda key: plain[key].name):
-        name, why = plain[store, version, unique].name, look.unusable_zips[store, version, unique]
-        if version < min((good for of, good, _ in plain.keys() - look.unusable_zips.keys() if of == store), default=0):
+    usable = plain.keys() - look.unusable_zips.keys()
+    for key in sorted(incomplete, key=lambda key: plain[key].name):
+        (store, version, _), name, why = key, plain[key].name, look.unusable_zips[key]
+        if version < min((good for of, good, _ in usable if of == store), default=0):
             look.note(name, f"{why}: Spark deletes these first, and a deletion of its oldest snapshots was interrupted")
         else:
             look.damage(name, why)
