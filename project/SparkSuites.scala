@@ -17,7 +17,7 @@ object SparkSuites {
     "FlatMapGroupsWithState",
     "FlatMapGroupsWithStateWithInitialState",
     "MultiStatefulOperators",
-    "StreamSuite",
+    "Stream",
     "StreamingAggregation",
     "StreamingDeduplication",
     "StreamingDeduplicationWithinWatermark",
@@ -29,7 +29,7 @@ object SparkSuites {
     "StreamingQueryListener",
     "StreamingSessionWindow",
     "TriggerAvailableNow"
-  ).map(name => s"$Streaming.${name.stripSuffix("Suite")}Suite") :+ s"$Execution.MicroBatchExecutionSuite"
+  ).map(name => s"$Streaming.${name}Suite") :+ s"$Execution.MicroBatchExecutionSuite"
 
   /** Their tests name Spark's RocksDB provider. */
   private val withStocksName = Seq(

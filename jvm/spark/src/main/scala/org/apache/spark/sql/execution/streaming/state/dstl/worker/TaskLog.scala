@@ -139,7 +139,7 @@ private[dstl] object TaskLog extends Logging {
       base: Option[Long],
       written: Long => Unit
   ): Option[EndingStream] = {
-    val attempt = -1L - (java.util.concurrent.ThreadLocalRandom.current().nextLong() >>> 1)
+    val attempt = -1L - (run.resources.runtime.random.nextUuid().getMostSignificantBits >>> 1)
     run.waiting.on(worker.task(attempt, key.batch, PartitionsWithoutTask)).map { writer =>
       val segment = writer.segment(key, base)
       stream(run, segment, written) { rest =>
