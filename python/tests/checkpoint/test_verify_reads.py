@@ -15,6 +15,7 @@ from verified import HEADER, data, entry, flip, purge, ten_batches, verified
 from written_checkpoint import CHECKSUM, RUN, Written, WrittenCheckpoint, aged
 
 import spark_dstl
+from spark_dstl.checkpoint.sparkfiles import MAX_OPERATOR
 from spark_dstl.checkpoint.storage import TooLarge
 from spark_dstl.checkpoint.verification import snapshots
 from spark_dstl.checkpoint.verification.findings import Verification
@@ -157,7 +158,7 @@ def write(name: str, text: str, root: Path) -> None:
     (root / name).write_text(f"v1\n{text}")
 
 
-METADATA = "state/0/_metadata/metadata"
+METADATA, SCHEMA = "state/0/_metadata/metadata", "state/0/0/_metadata/schema"
 NOT_SPARKS = {
     METADATA: {
         "no JSON": "{x",
@@ -190,18 +191,22 @@ SOURCES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "an empty one": (lambda root: (root / "sources/0/0").write_bytes(b""), "sources/0/0", "it is empty"),
     "no version": (lambda root: (root / "sources/0/0").write_text("x\n{}"), "sources/0/0", "not what Spark writes"),
     "no version in metadata": (lambda root: (root / METADATA).write_text("{}"), METADATA, "not what Spark writes"),
-    "a schema": (lambda root: flip(root / "state/0/0/_metadata/schema", 11), "state/0/0/_metadata/schema", "not what"),
+    "a schema": (lambda root: flip(root / SCHEMA, 11), SCHEMA, "not what Spark writes"),
+    "metadata larger than is read": (
+        lambda root: (root / METADATA).write_bytes(b"v1\n" + b"x" * MAX_OPERATOR), METADATA, "not what Spark writes",
+    ),
+    "a schema larger than is read": (
+        lambda root: (root / SCHEMA).write_bytes(b"x" * (MAX_OPERATOR + 1)), SCHEMA, "not what Spark writes",
+    ),
     "a cut schema": (
-        lambda root: (root / "state/0/0/_metadata/schema").write_bytes(b"\0\2v2\0\0\0\1"),
-        "state/0/0/_metadata/schema",
-        "not what",
+        lambda root: (root / SCHEMA).write_bytes(b"\0\2v2\0\0\0\1"), SCHEMA, "not what Spark writes",
     ),
     **{
         f"{name} with {what}": (partial(write, name, text), name, "not what Spark writes")
         for name, texts in NOT_SPARKS.items()
         for what, text in texts.items()
     },
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("damage", "name", "what"), SOURCES.values(), ids=SOURCES)

@@ -91,7 +91,8 @@ def operators(storage: Storage, partitions: int | None = None) -> list[Operator]
         later = sorted((batch for batch in batches if batch is not None), reverse=True)
         # The newest description counts.
         for name in (*(f"{below}/v2/{batch}" for batch in later), f"{below}/metadata"):
-            operator = _operator(storage.read(name, MAX_OPERATOR), number)
+            # Longer metadata is damaged.
+            operator = _operator(storage.range(name, 0, MAX_OPERATOR), number)
             if operator is not None:
                 found.append(_with_its_partitions(storage, operator, partitions))
                 break
@@ -232,7 +233,7 @@ def _with_its_partitions(storage: Storage, operator: Operator, partitions: int |
 
 
 def _has_no_key(storage: Storage, operator: Operator) -> bool:
-    content = storage.read(f"state/{operator.id}/0/_metadata/schema", MAX_OPERATOR) or b""
+    content = storage.range(f"state/{operator.id}/0/_metadata/schema", 0, MAX_OPERATOR) or b""
     # The file has two schemas as JSON, first that of the key.
     _, _, fields = content.partition(b'"fields":[')
     return fields.startswith(b"]")
