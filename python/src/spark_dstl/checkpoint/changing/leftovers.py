@@ -89,12 +89,12 @@ def among(survey: Survey, storage: Storage, base: Storage, listed: Iterable[Stor
     for stored in listed:
         if names.is_unfinished(stored.name):
             yield left(base, stored, "it was never finished")
-        elif names.data_file(stored.name) and stored.name not in survey.parts:
+        elif names.is_data_file(stored.name) and stored.name not in survey.parts:
             yield left(base, stored, "no commit entry names it")
     claims = storage.objects("dstl/epochs")
     # A claim fences the run before it, which may be paused; a later run deletes it.
     for stored in claims:
-        if names.trial(stored.last_name) is not None:
+        if names.kind_of(stored.name) == "trial":
             yield left(storage, stored, "a check of exclusive creation has left it")
     for stored in (*claims, *storage.objects("commits"), *storage.objects("offsets")):
         if names.is_unfinished(stored.name):

@@ -87,7 +87,7 @@ def _writer(fields: Fields) -> model.Writer:
 
 def _data_file(fields: Fields) -> str:
     name = fields.text()
-    if names.data_file(name) is None:
+    if not names.is_data_file(name):
         raise Malformed(f"{name!r} is not the name of a data file")
     return name
 

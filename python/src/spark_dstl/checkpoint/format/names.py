@@ -12,11 +12,8 @@ KINDS = {CHANGELOG: "changelog", CHECKSUM: "checksum", SNAPSHOT: "snapshot", SNA
 _NUMBER = "(?:0|[1-9][0-9]{0,17})"
 _UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _NUMBER_NAME = re.compile(_NUMBER)
-_DATA_FILE = re.compile(
-    rf"data/(?P<epoch>{_NUMBER})-(?P<run>{_UUID})/[A-Za-z0-9][A-Za-z0-9_-]{{0,199}}-{_NUMBER}-[a-z0-9]{{1,64}}\.log"
-)
+_DATA_FILE = re.compile(rf"data/{_NUMBER}-{_UUID}/[A-Za-z0-9][A-Za-z0-9_-]{{0,199}}-{_NUMBER}-[a-z0-9]{{1,64}}\.log")
 _END = re.compile(rf"(?P<epoch>{_NUMBER})\.ended")
-_TRIAL = re.compile(rf"(?P<epoch>{_NUMBER})-[0-9a-f-]{{1,64}}\.trial")
 _PIN = re.compile(rf"(?P<batch>{_NUMBER})-(?P<seconds>{_NUMBER})-{_UUID}\.pin")
 _UNFINISHED = re.compile(r"\.[^/]*\.tmp(?:\.crc)?")
 _PLAIN = re.compile(
@@ -35,7 +32,7 @@ _OBJECTS = tuple(
         (r"sources/.*", "source"),
         (rf"dstl/epochs/{_NUMBER}", "claim"),
         (rf"dstl/epochs/{_END.pattern}", "end of run"),
-        (rf"dstl/epochs/{_TRIAL.pattern}", "trial"),
+        (rf"dstl/epochs/{_NUMBER}-[0-9a-f-]{{1,64}}\.trial", "trial"),
         (rf"dstl/epochs/{_PIN.pattern}", "pin"),
         (r"dstl/owner\.json", "owner"),
         (rf"dstl/{_DATA_FILE.pattern}", "data file"),
@@ -75,10 +72,9 @@ def number(name: str) -> int | None:
     return int(name) if _NUMBER_NAME.fullmatch(name) else None
 
 
-def data_file(name: str) -> tuple[int, str] | None:
-    """Return epoch and run of a data file, by its name relative to the base path; None for other names."""
-    match = _DATA_FILE.fullmatch(name)
-    return (int(match["epoch"]), match["run"]) if match else None
+def is_data_file(name: str) -> bool:
+    """Whether this is the name of a data file, relative to the base path."""
+    return _DATA_FILE.fullmatch(name) is not None
 
 
 def is_uuid(text: str) -> bool:
@@ -89,12 +85,6 @@ def is_uuid(text: str) -> bool:
 def end_of_epoch(name: str) -> int | None:
     """Return the epoch of an end mark, by its name in `dstl/epochs`; None for other names."""
     match = _END.fullmatch(name)
-    return int(match["epoch"]) if match else None
-
-
-def trial(name: str) -> int | None:
-    """Return the epoch of a trial, by its name in `dstl/epochs`; None for other names."""
-    match = _TRIAL.fullmatch(name)
     return int(match["epoch"]) if match else None
 
 
