@@ -24,7 +24,7 @@ from spark_dstl.checkpoint.following.follow import Followed
 from spark_dstl.checkpoint.java.gateway import JvmOptions, refuse_spark_without_readers
 from spark_dstl.checkpoint.java.state import Selection, StateReader
 from spark_dstl.checkpoint.locate import StorageOptions, locate
-from spark_dstl.checkpoint.pins import RENEWED, HeldPin
+from spark_dstl.checkpoint.pins import RENEWED, HeldPin, pins_of
 from spark_dstl.checkpoint.repartition.repartition import Repartition, plan_repartition, repartition
 from spark_dstl.checkpoint.storage import Progress, Storage, silent
 from spark_dstl.checkpoint.summary import Summary, summarize
@@ -320,7 +320,7 @@ class Checkpoint(CheckpointAccess):
 
     def pins(self) -> pyarrow.Table:
         """Return a row for each pin: its batch, and when it ends by the storage's clock."""
-        return tables.table("pins", rows.pins(self))
+        return tables.table("pins", map(rows.of_pin, pins_of(self.storage)))
 
     def operators(self) -> pyarrow.Table:
         """Return a row for each store name of each stateful operator, from Spark's metadata."""

@@ -4,13 +4,14 @@
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta, timezone
 from functools import partial
+from math import inf
 from typing import Any, TypeVar
 
 from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.format.names import CHANGELOG, KINDS, SNAPSHOT, SNAPSHOT_FILE, Store
-from spark_dstl.checkpoint.pins import Pin, pins_of
+from spark_dstl.checkpoint.pins import Pin
 from spark_dstl.checkpoint.reading import LoadedEntry, read_entry
 from spark_dstl.checkpoint.storage import StoredObject, caught
 from spark_dstl.checkpoint.survey import StoreFacts, Survey, entries_of, newest_partitions, no_entry, numbered
@@ -45,14 +46,10 @@ def operators(checkpoint: CheckpointAccess) -> Iterator[Row]:
 
 
 def stores(survey: Survey) -> list[Row]:
-    """Return the rows of `stores`: of those that the newest batch has."""
-    return [_of_store(store, facts, survey) for store, facts in newest_stores(survey).items()]
-
-
-def newest_stores(survey: Survey) -> dict[Store, StoreFacts]:
-    """Return the stores that the newest batch has, sorted: a repartition leaves others."""
+    """Return the rows of `stores`, sorted: of those that the newest batch has. A repartition leaves others."""
     there = sorted(survey.stores.items())
-    return {store: of for store, of in there if survey.partitions is None or store.partition < survey.partitions}
+    upto = inf if survey.partitions is None else survey.partitions
+    return [_of_store(store, facts, survey) for store, facts in there if store.partition < upto]
 
 
 def claims(checkpoint: CheckpointAccess) -> Iterator[Row]:
@@ -61,11 +58,6 @@ def claims(checkpoint: CheckpointAccess) -> Iterator[Row]:
     for epoch, claim in checkpoint.readers.each(partial(sparkfiles.claim, checkpoint.storage), stored):
         if claim is not None:
             yield {"epoch": epoch, "run": claim.run, "host": claim.host, "claimed_at": stored[epoch].modified}
-
-
-def pins(checkpoint: CheckpointAccess) -> Iterator[Row]:
-    """Yield the rows of `pins`."""
-    yield from map(of_pin, pins_of(checkpoint.storage))
 
 
 def of_pin(pin: Pin) -> Row:

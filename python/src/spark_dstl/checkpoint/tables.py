@@ -75,8 +75,7 @@ def schema(table: str) -> Any:
 
 def table(name: str, rows: Iterable[Mapping[str, object]]) -> Any:
     """Return a `pyarrow.Table`. Missing values are null."""
-    arrow = needed("pyarrow", PURPOSE)
-    return arrow.Table.from_pylist(list(rows), schema=schema(name))
+    return stream(name, rows).read_all()
 
 
 def stream(name: str, rows: Iterable[Mapping[str, object]]) -> Any:

@@ -29,11 +29,6 @@ _LOOKS = 6
 _OF_BATCHES = ("commits/", "offsets/", "sources/")
 
 
-def minutes(length: timedelta) -> int:
-    """Return a length of time in minutes."""
-    return int(length.total_seconds() // 60)
-
-
 def signs(checkpoint: CheckpointAccess, before: list[StoredObject] | None = None) -> str | None:
     """Return why a query seems to run; None if nothing shows one.
 
@@ -59,7 +54,8 @@ def refuse_if_seen(checkpoint: CheckpointAccess, known_to_be_stopped: bool) -> N
     if not known_to_be_stopped and (sign := signs(checkpoint)) is not None:
         raise QuerySeemsToRun(
             f"a query seems to run on {checkpoint.path}: {sign}. Stop it. If you have made sure that it is stopped, "
-            f"pass --stopped, or wait: objects written more than {minutes(QUIET)} minutes ago are no sign"
+            "pass --stopped, or wait: objects written more than "
+            f"{QUIET // timedelta(minutes=1)} minutes ago are no sign"
         )
 
 

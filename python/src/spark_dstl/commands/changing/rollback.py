@@ -2,6 +2,7 @@
 """`dstl rollback`: roll back to an earlier batch."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 import click
 
@@ -10,7 +11,7 @@ from spark_dstl.checkpoint.changing.rollback import Rollback, is_changelog
 from spark_dstl.commands.console.options import NUMBER, Location, located, report_option, stopped_option
 from spark_dstl.commands.console.printing import print_report
 
-_QUIET = activity.minutes(activity.QUIET)
+_QUIET = activity.QUIET // timedelta(minutes=1)
 
 
 @click.command(
