@@ -84,7 +84,11 @@ class StateReader:
                 pin.abandon()
 
         try:
-            return self._read(what, batches, wanted, until_read, abandon)
+            self._refuse_moved(what, batches)
+            arguments = [*map(self.batch, batches), self.selection(wanted)]
+            return self.rows(
+                lambda port, token: getattr(self._tools, what)(*arguments, port, token), until_read, abandon
+            )
         except BaseException:
             until_read.close()
             raise
@@ -93,19 +97,6 @@ class StateReader:
         """End the reads whose rows were not read to their end, and their pins."""
         for until_read in list(self._open):
             until_read.close()
-
-    def _read(
-        self,
-        what: str,
-        batches: Sequence[int],
-        wanted: Selection | None,
-        until_read: ExitStack,
-        abandon: Callable[[], object],
-    ) -> pyarrow.RecordBatchReader:
-        self._refuse_moved(what, batches)
-        arguments = [self.batch(one) for one in batches]
-        arguments.append(self.selection(wanted))
-        return self.rows(lambda port, token: getattr(self._tools, what)(*arguments, port, token), until_read, abandon)
 
     def _refuse_moved(self, what: str, batches: Sequence[int]) -> None:
         """Raise `UnreadableState` where rows moved between partitions, and nothing else about them changed."""
