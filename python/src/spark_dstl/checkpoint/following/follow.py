@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 
-_LOOK = timedelta(milliseconds=250)
+_LOOK_SECONDS = 0.25
 # A look at the list of all entries, which shows a rollback, for so many looks in vain at the next one: ten seconds.
 _LOOKS_FOR_A_LIST = 40
 # Followed batches whose ids are kept, to find the last one before a rollback.
@@ -65,7 +65,6 @@ class Followed:
         selection: Selection | None,
         copies: bool = False,
         starts_anew: bool | None = None,
-        look: timedelta = _LOOK,
         wait: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -73,7 +72,6 @@ class Followed:
         refuse_spark_without_follower()
         self._checkpoint = checkpoint
         self._reader = reader
-        self._look = look.total_seconds()
         self._wait = wait
         self._clock = clock
         self._selection = reader.selection(selection)
@@ -246,7 +244,7 @@ class Followed:
                         continue
                 if not waits:
                     return
-                self._wait(self._look)
+                self._wait(_LOOK_SECONDS)
                 continue
             with self._reader.java_errors():
                 entry = self._java.entry(following, stored.size)
