@@ -153,9 +153,12 @@ def is_version(line: bytes) -> bool:
     return _VERSION.fullmatch(line) is not None
 
 
-def schemas(content: bytes, number: int) -> tuple[str, ...] | None:
-    """Return the schema files that the metadata of that operator names; None if this is not what Spark writes."""
-    operator = _operator(content, number) if is_version(content.partition(b"\n")[0]) else None
+def schemas(path: str, content: bytes) -> tuple[str, ...] | None:
+    """Return the schema files that an operator's metadata names; None if this is not what Spark writes.
+
+    `path` is that of the metadata below `state/`, and begins with the operator's number.
+    """
+    operator = _operator(content, int(path.split("/")[0])) if is_version(content.partition(b"\n")[0]) else None
     return None if operator is None else operator.schemas
 
 

@@ -131,22 +131,22 @@ def _metadata(
     """Yield the metadata of operators of which Spark keeps it by batch, unless it exists; a start writes its own."""
     storage = checkpoint.storage
     for operator in operators:
-        directory = f"state/{operator.id}/_metadata/v2"
-        newest = max(numbered(storage.objects(directory)), default=None)
+        directory = f"{operator.id}/_metadata/v2"
+        newest = max(numbered(storage.objects(f"state/{directory}")), default=None)
         if newest is None or newest > batch:
             continue
-        content = storage.read(f"{directory}/{newest}", MAX_OPERATOR) or b""
-        if sparkfiles.schemas(content, operator.id) is None:
+        content = storage.read(f"state/{directory}/{newest}", MAX_OPERATOR) or b""
+        if sparkfiles.schemas(directory, content) is None:
             raise CannotRepartition(
-                f"{storage.shown(f'{directory}/{newest}')} is missing or damaged: restore it, or go back with dstl "
-                "rollback; dstl verify checks all metadata"
+                f"{storage.shown(f'state/{directory}/{newest}')} is missing or damaged: restore it, or go back with "
+                "dstl rollback; dstl verify checks all metadata"
             )
         version, _, line = content.partition(b"\n")
         metadata = json.loads(line)
         for store in metadata["stateStoreInfo"]:
             store["numPartitions"] = partitions
         text = json.dumps(metadata, separators=(",", ":")).encode()
-        yield f"{directory}/{batch + 1}", version + b"\n" + text
+        yield f"state/{directory}/{batch + 1}", version + b"\n" + text
 
 
 # The operators whose state Spark 4.2 can distribute by its keys.

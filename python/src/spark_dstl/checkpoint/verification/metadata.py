@@ -45,7 +45,7 @@ def check_state(look: Look) -> dict[int, str]:
         described.setdefault(int(operator), set()).add(int(number))
     unstartable: dict[int, str] = {}
     schemas: dict[str, str] = {}
-    for pattern, schemas_in in ((_OPERATOR, _schemas_in_metadata), (_SCHEMA, _schemas_in_schema)):
+    for pattern, schemas_in in ((_OPERATOR, sparkfiles.schemas), (_SCHEMA, _schemas_in_schema)):
         paths = [path for path in state if pattern.fullmatch(path)]
         for path, content in look.readers.each(lambda path: look.storage.read(f"state/{path}", _MOST_BYTES), paths):
             if content is None:
@@ -192,20 +192,13 @@ def _is_file(line: bytes, batches: range) -> bool:
     return isinstance(path, str) and bool(_URI.match(path)) and are_numbers and batch in batches
 
 
-def _schemas_in_metadata(path: str, content: bytes) -> tuple[str, ...] | None:
-    """Return the schema files that an operator's metadata names; None if this is not what Spark writes."""
-    return sparkfiles.schemas(content, int(path.split("/")[0]))
-
-
 def _schemas_in_schema(_path: str, content: bytes) -> tuple[str, ...] | None:
-    """Return the schema files that a schema names, none; or None if this is not what Spark writes."""
-    return () if _is_schema(content) else None
+    """Return the schema files that a schema names, none; or None if this is not what Spark writes.
 
-
-def _is_schema(content: bytes) -> bool:
-    """Whether this begins as a schema of Spark, and all JSON in it can be parsed: at least of a key and a value."""
+    It begins as a schema of Spark, and all JSON in it can be parsed: at least of a key and a value.
+    """
     if not _SCHEMA_BEGINS.match(content):
-        return False
+        return None
     text, at, found = content.decode("utf-8", "replace"), 0, 0
     decode: Callable[[str, int], tuple[object, int]] = json.JSONDecoder().raw_decode
     try:
@@ -213,5 +206,5 @@ def _is_schema(content: bytes) -> bool:
             at = decode(text, at)[1]
             found += 1
     except (ValueError, RecursionError):
-        return False
-    return found > 1 or len(content) >= _ONE_PIECE
+        return None
+    return () if found > 1 or len(content) >= _ONE_PIECE else None
