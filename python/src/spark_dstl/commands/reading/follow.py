@@ -92,8 +92,8 @@ def follow(
                         raise click.UsageError(
                             f"--until {until} is before the newest batch, {followed.position.batch}: add --from"
                         )
-                    # Batches that are committed before the command starts again come after it.
-                    files.begin_after(followed.position)
+                    # Batches that are committed before the next start come after it, also if this start has none.
+                    files.continue_after(followed.position)
                 written = sum(1 for _ in map(files.write, batches))
                 click.echo(f"{written} batches written to {to}; the last is {followed.position.batch}.", err=True)
             else:
@@ -161,7 +161,7 @@ class Files:
     def replace_after(self, position: Position) -> None:
         """Delete the files of batches after a position, which a follower has: an interruption leaves its cursor."""
         self._cursor()
-        self._write_cursor(position)
+        self.continue_after(position)
         for path in self._directory.iterdir():
             number, _, ending = path.name.partition(".")
             # Also of another format, which would show the batch twice.
@@ -169,18 +169,15 @@ class Files:
             if is_batch and int(number) > position.batch:
                 path.unlink()
 
-    def begin_after(self, position: Position) -> None:
-        """Write the first cursor, before any batch: a start that ends without one has it too."""
-        self._write_cursor(position)
-
     def write(self, batch: ChangedBatch) -> None:
         """Write the file of a batch, then the cursor. A file without a cursor is written again."""
         table = needed("pyarrow", PURPOSE).Table.from_batches([batch.rows()])
         with self._replacing(_file_of(batch.batch, self._form)) as path, path.open("wb") as file:
             write_rows(self._form, table, file)
-        self._write_cursor(Position(batch.batch, batch.entry))
+        self.continue_after(Position(batch.batch, batch.entry))
 
-    def _write_cursor(self, position: Position) -> None:
+    def continue_after(self, position: Position) -> None:
+        """Write the cursor: the next start of the command continues there."""
         with self._replacing(_CURSOR) as path:
             content = {"query": self._checkpoint.query, **asdict(position), "options": self._options}
             path.write_text(json.dumps(content) + "\n", encoding="utf-8")
