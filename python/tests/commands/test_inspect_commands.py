@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import google_crc32c
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,7 +22,8 @@ from written_checkpoint import WrittenCheckpoint
 
 from spark_dstl.checkpoint.storage import Storage
 from spark_dstl.commands import console, main
-from spark_dstl.commands.console import printing, progress
+from spark_dstl.commands.console.printing import print_rows
+from spark_dstl.commands.console.progress import ProgressLine
 from spark_dstl.commands.ls import SHOWN
 from spark_dstl.errors import MissingPackage, UnreadableStorage
 
@@ -256,26 +258,26 @@ def test_a_command_runs_without_standard_output(written: WrittenCheckpoint, comm
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_binary_rows_are_refused_on_a_terminal(written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(printing, "is_terminal", lambda _stream: True)
-    result = run(written.root, ("log",), "--format", "parquet")
-    assert result.exit_code == 2
-    assert "redirect it to a file" in result.output
+def test_binary_rows_are_refused_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    with pytest.raises(click.UsageError, match="redirect it to a file") as refused:
+        print_rows("parquet", pa.table({"n": [1]}))
+    assert refused.value.exit_code == 2
 
 
 def test_progress_is_shown_on_a_terminal_after_a_second(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr(progress, "is_terminal", lambda _stream: True)
-    with progress.ProgressLine(clock=lambda: now[0]) as shown:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with ProgressLine(clock=lambda: now[0]) as shown:
         shown("Reading", 1, 10)
         assert capsys.readouterr().err == ""
         now[0] = 1.5
         shown("Reading", 10, 10)
     assert "Reading" in capsys.readouterr().err
-    monkeypatch.setattr(progress, "is_terminal", lambda _stream: False)
-    with progress.ProgressLine(clock=lambda: now[0]) as shown:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
+    with ProgressLine(clock=lambda: now[0]) as shown:
         now[0] = 9.0
         shown("Reading", 3, 10)
     out, err = capsys.readouterr()
@@ -284,8 +286,8 @@ def test_progress_is_shown_on_a_terminal_after_a_second(
 
 @pytest.mark.usefixtures("no_packages")
 def test_without_rich_there_is_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "is_terminal", lambda _stream: True)
-    with progress.ProgressLine(clock=iter(range(0, 100, 10)).__next__) as shown:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with ProgressLine(clock=iter(range(0, 100, 10)).__next__) as shown:
         shown("Reading", 1, 10)
 
 

@@ -17,7 +17,7 @@ from typing import Any, TextIO, TypeAlias
 
 import click
 
-from spark_dstl.commands.console.progress import PURPOSE, is_terminal
+from spark_dstl.commands.console.progress import PURPOSE
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import DstlError
 
@@ -63,7 +63,7 @@ def print_rows(form: str, table: Any, shown: Sequence[str] | None = None) -> Non
         with standard_output():
             _TEXT[form](map(_listed, batches), columns, sys.stdout)
         return
-    if is_terminal(sys.stdout):
+    if sys.stdout.isatty():
         raise click.UsageError(f"--format {form} is not for terminals: redirect it to a file")
     with standard_output(), _BINARY[form](batches.schema, sys.stdout.buffer) as writer:
         for batch in batches:

@@ -4,18 +4,13 @@
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, TextIO
+from typing import Any
 
 from spark_dstl.dependencies import needed
 from spark_dstl.errors import MissingPackage
 
 PURPOSE = "This command"
 _QUIET_SECONDS = 1.0
-
-
-def is_terminal(stream: TextIO) -> bool:
-    """Whether a stream is a terminal."""
-    return stream.isatty()
 
 
 class ProgressLine:
@@ -37,7 +32,7 @@ class ProgressLine:
     def __call__(self, what: str, done: int, of: int) -> None:
         """Show how much of something is done."""
         if self._bar is None:
-            if not is_terminal(sys.stderr) or self._clock() - self._began < _QUIET_SECONDS:
+            if not sys.stderr.isatty() or self._clock() - self._began < _QUIET_SECONDS:
                 return
             try:
                 console = needed("rich.console", PURPOSE).Console(stderr=True, force_terminal=True)
