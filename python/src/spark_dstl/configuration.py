@@ -105,7 +105,9 @@ def configure(
             check_jvm(jvm)
         else:
             settings["spark.jars"] = _with_jar(_options_of(builder).get("spark.jars", ""), str(jar_path(line.version)))
-            _expect_refusals("spark.jars", SETTING)
+            # PySpark sets them again where it has started a Spark Connect server with them, which warns of that.
+            for key in ("spark.jars", SETTING):
+                warnings.filterwarnings("ignore", rf"Failed to set {re.escape(key)} to ", UserWarning)
     for key, value in settings.items():
         builder.config(key, value)
     return builder
@@ -193,12 +195,6 @@ def _uses_connect_server(builder: SparkSession.Builder) -> bool:
     """Whether the session's JVM is a Spark Connect server that this process does not start."""
     remote = _options_of(builder).get("spark.remote") or os.environ.get("SPARK_REMOTE") or ""
     return str(remote).startswith("sc://") or getattr(builder, "_channel_builder", None) is not None
-
-
-def _expect_refusals(*keys: str) -> None:
-    """Suppress warnings that a Spark Connect server refuses settings with which PySpark has started it."""
-    for key in keys:
-        warnings.filterwarnings("ignore", rf"Failed to set {re.escape(key)} to ", UserWarning)
 
 
 def _with_jar(jars: str, jar: str) -> str:

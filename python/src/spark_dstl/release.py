@@ -45,9 +45,8 @@ LINES = (
     SparkLine("3.5", "3.5.8", scala="2.12", reads=False, follows=False, converts=False),
 )
 _OLDER = ", ".join(line.name for line in reversed(LINES[1:]))
-SUPPORTED_SPARK = f"{_OLDER} and {LINES[0].name}"
 INSTALL = 'pip install "spark-dstl[spark]"'
-_WORKS_WITH = f"this release of spark-dstl works with Spark {SUPPORTED_SPARK}"
+_WORKS_WITH = f"this release of spark-dstl works with Spark {_OLDER} and {LINES[0].name}"
 _CORE = re.compile(r"spark-core_(?P<scala>[0-9.]+)-(?P<spark>.+)\.jar")
 
 
