@@ -66,7 +66,6 @@ class Held:
     partition: int
     version: int
     batch: int
-    store: str = ""
     qualifier: str | None = None
     files: Sequence[str] = ()
 
@@ -171,7 +170,7 @@ def log(
             ends[file] = offset + length
     snapshots = bytearray()
     for held in listed.held if listed else ():
-        snapshots += number(index_of(stores, (held.operator, held.store))) + number(held.partition)
+        snapshots += number(index_of(stores, (held.operator, ""))) + number(held.partition)
         snapshots += number(held.version) + qualifier(held.qualifier) + number(batch - held.batch)
         snapshots += number(len(held.files)) + b"".join(number(index_of(files, file)) for file in held.files)
     writer = text("spark-dstl 0.1.0") + uuid.UUID(RUN).bytes + number(epoch) + text("driver.example") + text("app-0001")
@@ -228,7 +227,6 @@ class WrittenCheckpoint:
 
     root: Path
     partitions: int = 2
-    stores: Sequence[str] = ("",)
     epoch: int = 1
     held: list[Held] = field(default_factory=list)
     sequence: int = 0
@@ -240,10 +238,7 @@ class WrittenCheckpoint:
         for directory in ("commits", "offsets", "dstl/epochs", "dstl/data", "state/0/_metadata", *partitions):
             (self.root / directory).mkdir(parents=True, exist_ok=True)
         (self.root / "metadata").write_text(json.dumps({"id": "57c15062-eb55-4686-807b-a1d00b27765d"}))
-        stores = [
-            {"storeName": name or "default", "numColsPrefixKey": 0, "numPartitions": self.partitions}
-            for name in self.stores
-        ]
+        stores = [{"storeName": "default", "numColsPrefixKey": 0, "numPartitions": self.partitions}]
         operator = {"operatorInfo": {"operatorId": 0, "operatorName": "stateStoreSave"}, "stateStoreInfo": stores}
         (self.root / "state/0/_metadata/metadata").write_text("v1\n" + json.dumps(operator) + " ")
         schema = b'{"type":"struct","fields":[{"name":"f"}]}'
@@ -326,11 +321,7 @@ class WrittenCheckpoint:
 
     def changes(self, batch: int, size: int = 40) -> list[Written]:
         """Return a changelog of each store for a batch."""
-        return [
-            Written(0, partition, batch + 1, bytes([batch % 251]) * size, store=store)
-            for store in self.stores
-            for partition in range(self.partitions)
-        ]
+        return [Written(0, partition, batch + 1, bytes([batch % 251]) * size) for partition in range(self.partitions)]
 
     def batch(self, batch: int, snapshots: bool = False, large: bool = False, size: int = 40) -> None:
         """Write a whole batch: its changes, in a data file if they are large; and a snapshot of each store."""
@@ -353,20 +344,19 @@ class WrittenCheckpoint:
 
     def snapshots(self, batch: int) -> list[Written]:
         """Return a snapshot of each store of the version after the batch, its files in a data file."""
-        stores = [(name, partition) for name in self.stores for partition in range(self.partitions)]
         files = [
-            Written(0, partition, batch + 1, b"sst" * 20, store=name, kind=SST, qualifier=f"{batch:06d}-{partition}")
-            for name, partition in stores
+            Written(0, partition, batch + 1, b"sst" * 20, kind=SST, qualifier=f"{batch:06d}-{partition}")
+            for partition in range(self.partitions)
         ]
         contents = {file.name: bytes(file.content) for file in files if isinstance(file.content, bytes)}
         places = self.data_file(files)
         zips = []
         for file in files:
             packed = zip_of({f"{file.qualifier}.sst": contents[file.name]})
-            zips.append(Written(0, file.partition, batch + 1, packed, store=file.store, kind=SNAPSHOT))
+            zips.append(Written(0, file.partition, batch + 1, packed, kind=SNAPSHOT))
             file.content = places[file.name]
             of = sorted({place.file for place in file.content})
-            self.held.append(Held(0, file.partition, batch + 1, batch, store=file.store, files=of))
+            self.held.append(Held(0, file.partition, batch + 1, batch, files=of))
         return zips + files
 
     def plain_entry(self, batch: int, changelogs: bool = True) -> None:
