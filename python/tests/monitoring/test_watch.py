@@ -78,27 +78,27 @@ def write(file: Path, *batches: int) -> None:
     file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
+def batches(samples: list[Sample]) -> list[int | None]:
+    return [sample.figures["batch"] for sample in samples]
+
+
 def test_a_file_of_progress_is_followed_batch_by_batch(tmp_path: Path) -> None:
     file = tmp_path / "progress.jsonl"
     write(file, 0, 1)
     source = ProgressFile(file)
-
-    def batches() -> list[int | None]:
-        return [sample.figures["batch"] for sample in source.poll()]
-
-    assert batches() == [0, 1]
-    assert batches() == []
+    assert batches(source.poll()) == [0, 1]
+    assert batches(source.poll()) == []
     with file.open("a", encoding="utf-8") as end:
         whole = json.dumps(progress(2)) + "\n"
         end.write(whole[:100])
         end.flush()
-        assert batches() == []
+        assert batches(source.poll()) == []
         end.write(whole[100:] + "{\n")
         end.flush()
         with pytest.raises(InvalidProgress, match="line 4:"):
             source.poll()
     write(file, 7)
-    assert batches() == [7]
+    assert batches(source.poll()) == [7]
     source.close()
 
 
@@ -106,22 +106,18 @@ def test_a_rotated_file_is_followed_from_its_last_line_to_the_first_of_the_next(
     file = tmp_path / "progress.jsonl"
     write(file, 0)
     with closing(ProgressFile(file)) as source:
-
-        def batches() -> list[int | None]:
-            return [sample.figures["batch"] for sample in source.poll()]
-
-        assert batches() == [0]
+        assert batches(source.poll()) == [0]
         with file.open("a", encoding="utf-8") as end:
             end.write(json.dumps(progress(1)) + "\n")
         file.rename(tmp_path / "progress.jsonl.1")
-        assert batches() == [1]
-        assert batches() == []
+        assert batches(source.poll()) == [1]
+        assert batches(source.poll()) == []
         # Longer than the one before.
         write(file, 2, 3, 4)
-        assert batches() == [2, 3, 4]
+        assert batches(source.poll()) == [2, 3, 4]
         file.unlink()
         write(file, 5, 6, 7, 8)
-        assert batches() == [5, 6, 7, 8]
+        assert batches(source.poll()) == [5, 6, 7, 8]
         with file.open("a", encoding="utf-8") as end:
             end.write("{\n")
         with pytest.raises(InvalidProgress, match="line 5:"):
@@ -134,11 +130,11 @@ def test_a_file_may_be_missing_for_long_once_it_was_read(tmp_path: Path) -> None
     write(file, 0)
     with closing(ProgressFile(file)) as source:
         rounds = polled(source, 2, lambda _: None, once=False)
-        assert [sample.figures["batch"] for sample in next(rounds)] == [0]
+        assert batches(next(rounds)) == [0]
         file.rename(tmp_path / "progress.jsonl.1")
         assert [next(rounds) for _ in range(10)] == [[]] * 10
         write(file, 1)
-        assert [sample.figures["batch"] for sample in next(rounds)] == [1]
+        assert batches(next(rounds)) == [1]
 
 
 def test_a_sample_of_a_driver_sums_over_operations() -> None:
@@ -189,7 +185,7 @@ def test_a_pipe_gets_a_line_for_each_batch_and_once_the_newest_of_each_query(tmp
     write(file, 0, 1)
     with closing(ProgressFile(file)) as source:
         first = next(polled(source, 1, lambda _: None, once=False))
-    assert [sample.figures["batch"] for sample in first] == [0, 1]
+    assert batches(first) == [0, 1]
     (line,) = watch("--once", file).output.splitlines()
     assert line.split()[:3] == ["2026-01-02T03:04:05Z", "clicks", "batch=1"]
     assert "log_bytes=9000" in line
@@ -230,13 +226,17 @@ def test_a_source_may_fail_three_times_after_an_answer_and_never_before() -> Non
         next(polled(Scripted("-"), 2.5, waited.append, once=False))
 
 
+def shown(board: Board) -> str:
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(board.show())
+    return console.export_text()
+
+
 def test_the_live_view_shows_current_and_past_values() -> None:
     board = Board()
     for number, size in enumerate((0, 500_000, 1_000_000)):
         board.add(Sample("clicks", AT, {"batch": number, "log_bytes": size, "barrier_wait_ms": None}))
-    console = Console(width=120, record=True, file=io.StringIO())
-    console.print(board.show())
-    text = console.export_text()
+    text = shown(board)
     assert "clicks  03:04:05 UTC" in text
     assert "1.0 MB" in text
     assert "▁▅█" in text
@@ -247,9 +247,7 @@ def test_the_live_view_shows_current_and_past_values() -> None:
 def test_the_name_of_a_query_is_shown_as_it_is_and_is_no_command_for_the_terminal(name: str) -> None:
     board = Board()
     board.add(Sample(f"{name}\x1b[2J", AT, {"batch": 1}))
-    console = Console(width=120, record=True, file=io.StringIO())
-    console.print(board.show())
-    assert f"{name} [2J  03:04:05 UTC" in console.export_text()
+    assert f"{name} [2J  03:04:05 UTC" in shown(board)
 
 
 def test_without_rich_the_error_names_the_live_view(monkeypatch: pytest.MonkeyPatch) -> None:
