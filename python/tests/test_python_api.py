@@ -17,8 +17,6 @@ from spark_dstl.checkpoint import tables
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "python-api.md"
 # Functions whose keywords are the options of the log, one each.
 CONFIGURING = ("configure", "configure_session", "conf")
-# What the package's other modules ask a checkpoint for; the page leaves it out.
-INTERNAL = ("base", "gateway", "look_again", "named_base", "newest_base", "overview", "storage_options", "survey")
 
 in_a_checkout = pytest.mark.skipif(not PAGE.exists(), reason="only in a checkout of the whole project")
 
@@ -51,7 +49,7 @@ def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
             yield from (
                 (f"{name}.{member}", function)
                 for member, function in vars(thing).items()
-                if inspect.isfunction(function) and not member.startswith(("_", "onQuery")) and member not in INTERNAL
+                if inspect.isfunction(function) and not member.startswith(("_", "onQuery"))
             )
 
 
