@@ -29,6 +29,11 @@ RESTART = 2
 Rows = list[str]
 
 
+def numbers(directory: Path) -> list[int]:
+    """The batches with an entry in a directory, in order."""
+    return sorted(int(path.name) for path in directory.iterdir() if path.name.isdigit())
+
+
 def start(work: Path) -> SparkSession:
     """Start the application, with the jar and no settings of the log."""
     # Else Spark's Python processes are those of the search path.
@@ -97,7 +102,7 @@ class Contest:
     @property
     def newest(self) -> int:
         """The newest committed batch."""
-        return max(int(entry.name) for entry in (self.checkpoint / "commits").iterdir() if entry.name.isdigit())
+        return max(numbers(self.checkpoint / "commits"))
 
     def run(self) -> None:
         """Run half of the input with a processing time trigger, restart, and run the rest with `availableNow`."""

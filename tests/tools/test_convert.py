@@ -24,7 +24,7 @@ from verified import verified
 import spark_dstl
 from convertible import CONVERTIBLE, JOIN_FORMAT, duplicates
 from settings import IN_FULL, PROVIDER
-from shared_session import FILES, Moving, Operator, contender
+from shared_session import FILES, Moving, Operator, contender, numbers
 from spark_dstl import CannotConvert, JvmFailed, UnreadableState
 from spark_dstl.checkpoint.convert import stores
 from spark_dstl.checkpoint.convert.conversion import Conversion
@@ -63,10 +63,6 @@ def converted(source: Path, target: Path) -> Conversion:
 
 def files(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
-
-
-def numbers(directory: Path) -> list[int]:
-    return sorted(int(path.name) for path in directory.iterdir() if path.name.isdigit())
 
 
 @contextmanager

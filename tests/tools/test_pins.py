@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 import spark_dstl
 from clicks import RETAIN_LITTLE, SNAPSHOTS, Clicks
+from contests import rows_of
 from settings import FORMAT_VERSION
-from spark_dstl import Checkpoint
 from spark_facts import READABLE_FORMATS
 
 
@@ -28,11 +28,11 @@ def test_a_pinned_batch_is_read_long_after_spark_has_purged_it(
     clicks.resume_until(partial(can_do_without_batch_0, clicks), 1, "a store has no snapshot")
     with spark_dstl.open(str(clicks.checkpoint)) as checkpoint, checkpoint.pin() as pin:
         assert pin.batch == files - len(clicks.later) - 1
-        before, pinned = (rows_of(checkpoint, batch) for batch in (pin.batch - 1, pin.batch))
+        before, pinned = (rows_of(checkpoint.state(batch).read_all()) for batch in (pin.batch - 1, pin.batch))
         clicks.resume_until_deleted(f"offsets/{pin.batch}", 6)
         clicks.resume_until_deleted("commits/0", 1)
         assert (clicks.checkpoint / f"commits/{pin.batch}").exists()
-        assert rows_of(checkpoint, pin.batch) == pinned != before
+        assert rows_of(checkpoint.state(pin.batch).read_all()) == pinned != before
         assert not checkpoint.verify(deep=True).is_damaged
     assert not list((clicks.checkpoint / "dstl/epochs").glob("*.pin"))
     clicks.resume_until_deleted(f"commits/{pin.batch}", 5)
@@ -43,7 +43,3 @@ def can_do_without_batch_0(clicks: Clicks) -> bool:
     with spark_dstl.open(str(clicks.checkpoint)) as checkpoint:
         later = {row["partition"] for row in checkpoint.snapshots().to_pylist() if row["version"] > 1}
         return later == {row["partition"] for row in checkpoint.stores().to_pylist()}
-
-
-def rows_of(checkpoint: Checkpoint, batch: int) -> list[str]:
-    return sorted(map(str, checkpoint.state(batch).read_all().to_pylist()))

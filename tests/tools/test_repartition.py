@@ -25,7 +25,7 @@ from contests import join_in
 from convertible import CONVERTIBLE
 from copies import copied
 from settings import IN_FULL, STATE_STORE
-from shared_session import FILES, Moving, Operator, contender
+from shared_session import FILES, Moving, Operator, contender, numbers
 from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.repartition import repartition as module
 from spark_dstl.checkpoint.repartition.repartition import Repartition
@@ -60,18 +60,10 @@ def repartitioned(path: Path, partitions: int) -> Repartition:
         return checkpoint.repartition(partitions, apply=True, stopped=True)
 
 
-def numbers(directory: Path) -> list[int]:
-    return sorted(int(path.name) for path in directory.iterdir() if path.name.isdigit())
-
-
 def partitions_of(checkpoint: Path) -> list[str]:
     """The number of partitions of each batch."""
     lines = [(checkpoint / "offsets" / str(one)).read_text(encoding="utf-8") for one in numbers(checkpoint / "offsets")]
     return [json.loads(line.split("\n")[1])["conf"]["spark.sql.shuffle.partitions"] for line in lines]
-
-
-def newest(checkpoint: Path) -> int:
-    return max(numbers(checkpoint / "commits"))
 
 
 def counts(checkpoint: Path, batch: int | None = None) -> dict[str, int]:
@@ -99,7 +91,7 @@ def test_a_query_continues_with_another_number_of_partitions(
     other = Moving(contender(spark, provider, version), operator, tmp_path / "other")
     with ThreadPoolExecutor() as both:
         list(both.map(Moving.begin, (same, other)))
-    last = newest(other.checkpoint)
+    last = other.newest
     done = repartitioned(other.checkpoint, partitions)
     assert (done.batch, done.before, done.partitions) == (last, 2, partitions)
     assert sum(stores.rows or 0 for stores in done.stores) > 0
@@ -109,7 +101,7 @@ def test_a_query_continues_with_another_number_of_partitions(
         list(both.map(lambda one: one.finish(one.session), (same, other)))
     assert last + 1 not in other.batches
     assert results(other) == results(same)
-    assert partitions_of(other.checkpoint) == ["2"] * (last + 1) + [str(partitions)] * (newest(other.checkpoint) - last)
+    assert partitions_of(other.checkpoint) == ["2"] * (last + 1) + [str(partitions)] * (other.newest - last)
     found = verified(other.checkpoint, deep=True)
     assert (found.is_damaged, found.lost) == (False, {}), found.damages
 
@@ -164,7 +156,7 @@ def interrupted_before(monkeypatch: pytest.MonkeyPatch, checkpoint: Path, name: 
 def test_an_interruption_before_the_commit_entry_leaves_the_old_checkpoint(
     begun: Moving, expected: list[list[str]], spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    last = newest(begun.checkpoint)
+    last = begun.newest
     old = on_a_copy(begun, "old")
     # All stores are written, one of another number of partitions twice.
     interrupted_before(monkeypatch, old.checkpoint, f"commits/{last + 1}", 3)
@@ -184,10 +176,10 @@ def test_an_interruption_before_the_commit_entry_leaves_the_old_checkpoint(
 def test_after_an_interruption_a_start_of_the_query_finishes(
     begun: Moving, expected: list[list[str]], spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    last = newest(begun.checkpoint)
+    last = begun.newest
     new = on_a_copy(begun, "new")
     interrupted_before(monkeypatch, new.checkpoint, f"offsets/{last + 1}", 5)
-    assert newest(new.checkpoint) == last + 1
+    assert new.newest == last + 1
     new.finish(contender(spark, "dstl"))
     assert (results(new), partitions_of(new.checkpoint)[last:]) == (expected, ["2", "5", "5"])
     found = verified(new.checkpoint, deep=True)
@@ -195,7 +187,7 @@ def test_after_an_interruption_a_start_of_the_query_finishes(
 
 
 def test_a_rollback_goes_back_over_a_repartition(begun: Moving, expected: list[list[str]], spark: SparkSession) -> None:
-    last = newest(begun.checkpoint)
+    last = begun.newest
     back = on_a_copy(begun, "back")
     repartitioned(back.checkpoint, 1)
     succeeded("rollback", back.checkpoint, "--to", last, "--apply", "--stopped")
@@ -207,7 +199,7 @@ def test_a_rollback_goes_back_over_a_repartition(begun: Moving, expected: list[l
 def test_a_repeated_command_finishes_an_interrupted_one(
     begun: Moving, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    last = newest(begun.checkpoint)
+    last = begun.newest
     query = on_a_copy(begun, "repeated")
     interrupted_before(monkeypatch, query.checkpoint, f"offsets/{last + 1}", 3)
     with pytest.raises(spark_dstl.CannotRepartition, match=r"change to 3 partitions .* is not finished"):
@@ -242,12 +234,12 @@ def test_state_that_is_not_distributed_by_its_keys_is_refused(tmp_path: Path, sp
     loose = {"spark.sql.streaming.statefulOperator.useStrictDistribution": "false"}
     query = Moving(contender(spark, "dstl"), Operator("loose", joined_and_counted, confs=loose), tmp_path)
     query.begin()
-    last = newest(query.checkpoint)
+    last = query.newest
     with pytest.raises(spark_dstl.UnreadableState, match=r"a row of partition \d .* belongs to partition \d"):
         repartitioned(query.checkpoint, 3)
     query.finish(query.session)
     assert set(partitions_of(query.checkpoint)) == {"2"}
-    assert newest(query.checkpoint) > last
+    assert query.newest > last
 
 
 def test_a_file_sink_continues_over_a_repartition(tmp_path: Path, spark: SparkSession) -> None:
@@ -271,7 +263,7 @@ def test_a_file_sink_continues_over_a_repartition(tmp_path: Path, spark: SparkSe
     for partitions in (1, 3):
         repartitioned(query.checkpoint, partitions)
     run(2)
-    assert newest(query.checkpoint) == 5
+    assert query.newest == 5
     assert (tmp_path / "output/_spark_metadata/5.compact").exists()
     found = session.read.parquet(str(tmp_path / "output"))
     expected = session.read.json(str(tmp_path / "events")).distinct()
@@ -298,14 +290,14 @@ def test_a_locked_checkpoint_of_stock_spark_starts_after_the_command_or_a_rollba
 ) -> None:
     query = Moving(contender(spark, "spark"), AGGREGATION, tmp_path)
     query.begin()
-    last = newest(query.checkpoint)
+    last = query.newest
     other = on_a_copy(query, "other")
     for name in (f"commits/{last + 1}", f"offsets/{last + 1}"):
         interrupted_before(monkeypatch, other.checkpoint, name, 3)
         with pytest.raises(StreamingQueryException, match="dstl repartition changes the partitions"):
             on_a_copy(other, f"locked-{name[:3]}").finish(contender(spark, "spark"))
         succeeded("rollback", other.checkpoint, "--to", last, "--apply", "--stopped")
-        assert newest(other.checkpoint) == max(numbers(other.checkpoint / "offsets")) == last
+        assert other.newest == max(numbers(other.checkpoint / "offsets")) == last
         assert not list(other.checkpoint.glob(f"state/*/*/{last + 2}.zip"))
 
 
@@ -363,7 +355,7 @@ def test_the_objects_of_the_old_number_are_deleted_in_time(
     fences = {0}
     for partitions in (3, 1):
         repartitioned(query.checkpoint, partitions)
-        moved = newest(query.checkpoint)
+        moved = query.newest
         fences.add(moved + 1)
         query.run_until(partial(are_deleted, query.checkpoint, moved, fences, partitions))
         # An upload that ended with the query may be left.
