@@ -100,7 +100,7 @@ def files_of_the_newest_snapshot(root: Path) -> list[Path]:
         snapshots = checkpoint.snapshots().to_pylist()
         newest = max(snapshots, key=lambda row: int(row["version"]), default={"batch": None})["batch"]
         segments = [] if newest is None else checkpoint.segments(newest).read_all().to_pylist()
-    files = {file for row in segments if row["kind"] in ("sst", "snapshot") for file in row["files"]}
+    files = {file for row in segments if row["kind"] in ("snapshot", "snapshot file") for file in row["files"]}
     return [root / "dstl" / file for file in files]
 
 
