@@ -3,6 +3,7 @@
 
 import errno
 import os
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -60,6 +61,14 @@ def test_a_cursor_of_another_program_is_named(tmp_path: Path, batch: str) -> Non
     (cursor,) = (path for path in tmp_path.iterdir() if path.suffix != ".jsonl")
     cursor.write_text(f'{{"query": "a", "batch": {batch}, "entry": null}}')
     with pytest.raises(DstlError, match="is not a cursor of this command"):
+        files(tmp_path).position()
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, lambda path: path.symlink_to(path)])
+def test_a_cursor_that_cannot_be_read_is_not_missing(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    """Else the command would begin at the newest batch, and the batches before it would have no file."""
+    make(tmp_path / "cursor.json")
+    with pytest.raises(DstlError, match=r"cursor\.json could not be read: \w+"):
         files(tmp_path).position()
 
 

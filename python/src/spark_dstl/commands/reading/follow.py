@@ -199,14 +199,18 @@ class Files:
         """Return what the cursor has for this query: its position, and the format and selection of the files."""
         self._make()
         path = self._directory / _CURSOR
-        if not path.exists():
-            return None, {}
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             query, entry, options = content["query"], content["entry"], content.get("options", {})
             position = Position(int(content["batch"]), None if entry is None else str(entry))
             if not isinstance(options, dict) or not all(isinstance(value, str | int) for value in options.values()):
                 raise ValueError(f"its options are {options}")
+        except FileNotFoundError:
+            return None, {}
+        except OSError as error:
+            raise DstlError(
+                f"{path} could not be read: {error.strerror or error}. Permit it, or name another directory"
+            ) from error
         except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise DstlError(
                 f"{path} is not a cursor of this command: {error}. Name another directory, or delete it and use --from"
