@@ -202,6 +202,7 @@ def test_a_line_that_is_being_written_is_left_out(tmp_path: Path) -> None:
         (b"\xff\xfe\n", "line 1: 'utf-8'"),
         (b"x" * (LONGEST_LINE + 1), "line 1: longer than 16 MiB"),
         (b"PAR1 and no more", "not the history of a MetricsListener"),
+        (b"PAR1" + b"\xff" * 16 + b"\x10\0\0\0PAR1", "not the history of a MetricsListener: Could not open Parquet"),
     ],
 )
 def test_an_invalid_file_is_refused_with_the_place(content: bytes, problem: str, tmp_path: Path) -> None:

@@ -86,7 +86,10 @@ def _read_parquet(path: Path) -> list[QueryMetrics]:
     try:
         rows: list[dict[str, Any]] = pyarrow.parquet.read_table(path, columns=names).to_pylist()
         return [QueryMetrics(**row) for row in rows]
-    except (pyarrow.ArrowException, KeyError, TypeError) as error:
+    except (pyarrow.ArrowException, OSError, KeyError, TypeError) as error:
+        # Arrow's own error of a damaged file has no number of the system's.
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
         what = " ".join(str(error).split())
         raise InvalidProgress(f"{path}: not the history of a MetricsListener: {what}") from error
 
