@@ -255,12 +255,6 @@ def test_files_of_batches_are_complete_over_interruptions(spark: SparkSession, t
     succeeded(*follow)
     assert {path.name: path.read_bytes() for path in to.iterdir()} == after
 
-    other = Clicks.create(spark, tmp_path / "other", 1)
-    other.resume()
-    assert "name another directory" in ended(1, "follow", other.checkpoint, "--to", to, "--no-wait").output
-    (to / "cursor.json").write_text("{}")
-    assert "is not a cursor" in dstl(*follow).output
-
 
 def test_changes_are_printed_with_their_batch(spark: SparkSession, tmp_path: Path) -> None:
     clicks = Clicks.create(spark, tmp_path / "query", 3)

@@ -55,11 +55,12 @@ def test_the_files_of_another_query_stay(tmp_path: Path) -> None:
     assert (tmp_path / "0000000001.jsonl").exists()
 
 
-@pytest.mark.parametrize("batch", ["1e999", '"x"', "null"])
-def test_a_cursor_of_another_program_is_named(tmp_path: Path, batch: str) -> None:
-    files(tmp_path).replace_after(Position(0, "entry"))
-    (cursor,) = (path for path in tmp_path.iterdir() if path.suffix != ".jsonl")
-    cursor.write_text(f'{{"query": "a", "batch": {batch}, "entry": null}}')
+@pytest.mark.parametrize(
+    "content",
+    ["{}", *(f'{{"query": "a", "batch": {batch}, "entry": null}}' for batch in ("1e999", '"x"', "null"))],
+)
+def test_a_cursor_of_another_program_is_named(tmp_path: Path, content: str) -> None:
+    (tmp_path / "cursor.json").write_text(content)
     with pytest.raises(DstlError, match="is not a cursor of this command"):
         files(tmp_path).position()
 
