@@ -64,10 +64,6 @@ class Delays:
         """Let requests take no time."""
         return replace(self, median_ms=0, p99_ms=0, tail_ratio=0, bytes_per_second=0, network_bytes_per_second=0)
 
-    def spec(self) -> dict[str, Any]:
-        """Return what the JVM reads."""
-        return spec_of(self)
-
 
 @dataclass(frozen=True)
 class Cell:
@@ -103,7 +99,7 @@ class Cell:
             self,
             benchmark="compare",
             root=root,
-            delays=of_storage.spec() if self.storage != "local" else None,
+            delays=spec_of(of_storage) if self.storage != "local" else None,
             confs={FORMAT_VERSION: str(self.format_version)},
         )
 

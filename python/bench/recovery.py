@@ -98,7 +98,7 @@ class Case:
             workload="stateless" if is_stateless else self.workload,
             contender=AS_CONTENDER.get(contender, contender),
             root=str(root),
-            delays=replace(delays, network_bytes_per_second=self.network or delays.network_bytes_per_second).spec(),
+            delays=spec_of(replace(delays, network_bytes_per_second=self.network or delays.network_bytes_per_second)),
             stores=self.stores,
             batches_before=before,
             ticks_before=self.ticks,

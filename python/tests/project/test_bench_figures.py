@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import realtime
 from compare import HEADER, REQUESTS, Compare, Measured
-from plan import FULL, QUICK, SNAPSHOTS, Cell, Delays, scaled, with_formats
+from plan import FULL, QUICK, SNAPSHOTS, Cell, Delays, scaled, spec_of, with_formats
 from runner import Lines, Result, save, saved
 
 CELL = Cell("compare", "aggregation", 16, 100, format_version=2)
@@ -125,6 +125,6 @@ def test_storage_of_a_cell_is_slow_with_a_tail_or_without_delays_or_a_local_disk
         Cell("any", "join", 4, 1, storage=storage).spec("root", delays)["delays"]
         for storage in ("slow", "counted", "local")
     )
-    assert slow == delays.spec()
+    assert slow == spec_of(delays)
     assert counted == {**slow, "medianMs": 0, "p99Ms": 0, "tailRatio": 0, "bytesPerSecond": 0}
     assert local is None
