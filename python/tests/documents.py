@@ -14,11 +14,14 @@ from functools import cached_property
 from pathlib import Path
 
 import invoked
+import pytest
 from click.testing import Result
 
 from spark_dstl.commands import main
 
 ROOT = Path(__file__).resolve().parents[2]
+
+in_a_checkout = pytest.mark.skipif(not (ROOT / "Makefile").exists(), reason="only in a checkout of the whole project")
 
 # Code that a reader types. Settings, signatures and output are marked as something else.
 RUNNABLE = ("python", "sh", "bash", "scala")

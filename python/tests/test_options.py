@@ -4,11 +4,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from documents import ROOT, in_a_checkout
 
 from spark_dstl import InvalidOption
 from spark_dstl.options import PREFIX, Option, all_options, spark_settings
 
-VALUES = Path(__file__).resolve().parents[2] / "jvm/log/src/test/resources/option-values.json"
+VALUES = ROOT / "jvm/log/src/test/resources/option-values.json"
 
 TIME = Option("some.time", "duration", "", minimum="1s", maximum="1h")
 SIZE = Option("some.size", "bytes", "", minimum="1k")
@@ -114,7 +115,7 @@ def test_settings_carry_the_full_key_and_leave_out_what_is_not_given() -> None:
     assert spark_settings({"upload_num_threads": 7, "commit_timeout": None}) == {f"{PREFIX}upload.numThreads": "7"}
 
 
-@pytest.mark.skipif(not VALUES.exists(), reason="only in a checkout of the whole project")
+@in_a_checkout
 def test_values_are_taken_and_refused_as_the_jvm_side_takes_and_refuses_them() -> None:
     options = {option.key: option for option in all_options()}
     for key, value, allowed in json.loads(VALUES.read_text(encoding="utf-8")):

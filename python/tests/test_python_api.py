@@ -5,20 +5,18 @@ import importlib
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from documents import ROOT, in_a_checkout
 
 import spark_dstl
 from spark_dstl import options
 from spark_dstl.checkpoint import tables
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "python-api.md"
+PAGE = ROOT / "docs" / "python-api.md"
 # Functions whose keywords are the options of the log, one each.
 CONFIGURING = ("configure", "configure_session", "conf")
-
-in_a_checkout = pytest.mark.skipif(not PAGE.exists(), reason="only in a checkout of the whole project")
 
 
 @in_a_checkout

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 import struct
 import zlib
-from pathlib import Path
 
 import google_crc32c
 import pytest
 import written_checkpoint as written
+from documents import ROOT, in_a_checkout
 from written_checkpoint import Held, Listed, Written
 
 from spark_dstl.checkpoint.format import logfile, names
@@ -13,11 +13,9 @@ from spark_dstl.checkpoint.format.checksum import before_part, crc32c
 from spark_dstl.checkpoint.format.logfile import Log, NeedsTail, Tail
 from spark_dstl.errors import DamagedLog, UnsupportedLog
 
-GOLDEN = Path(__file__).resolve().parents[3] / "jvm/log/src/test/resources/golden/v2"
+GOLDEN = ROOT / "jvm/log/src/test/resources/golden/v2"
 DATA = f"data/4-{written.RUN}/1-0-5eed.log"
 ENTRIES = {"no-segment": 0, "one-segment": 3, "optional": 3, "snapshots": 7, "with-ids": 7, "without-ids": 7}
-
-in_a_checkout = pytest.mark.skipif(not GOLDEN.exists(), reason="only in a checkout of the whole project")
 
 
 def entry(content: bytes, name: str = "3", end: int | None = None) -> Log:

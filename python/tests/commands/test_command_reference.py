@@ -6,12 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from documents import ROOT, dstl, here, lines_of, runnable
+from documents import dstl, here, in_a_checkout, lines_of, runnable
 from written_checkpoint import WrittenCheckpoint, aged
 
 PAGE = "docs/inspect.md"
-
-in_a_checkout = pytest.mark.skipif(not (ROOT / PAGE).exists(), reason="only in a checkout of the whole project")
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from documents import ROOT, in_a_checkout
 from fake_storage import FOLDER
 from invoked import dstl, succeeded
 
@@ -18,7 +19,7 @@ from spark_dstl.commands import console
 from spark_dstl.probing.places import LocalFiles, storage_at
 from spark_dstl.probing.storage import Refused
 
-WORTH = Path(__file__).resolve().parents[3] / "docs" / "worth-it.md"
+WORTH = ROOT / "docs" / "worth-it.md"
 
 
 probe = partial(dstl, "probe")
@@ -49,7 +50,7 @@ def test_without_a_path_the_cost_of_a_query_is_printed() -> None:
     assert json.loads(probe("--query", "stores=4", "--output", "json").output)["shape"]["stores"] == 4
 
 
-@pytest.mark.skipif(not WORTH.exists(), reason="only in a checkout of the whole project")
+@in_a_checkout
 def test_the_page_about_costs_has_what_the_command_prints() -> None:
     page = WORTH.read_text(encoding="utf-8")
     rows = re.findall(

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from documents import ROOT, in_a_checkout
 from fake_storage import FOLDER, FakeStorage, probe_of, probed, unanswered_once
 
 import spark_dstl
@@ -20,7 +21,7 @@ from spark_dstl.probing import exclusiveness, measurement
 from spark_dstl.probing.cost import Shape, saved
 from spark_dstl.probing.storage import Refused, Unanswered
 
-MEASURED = Path(__file__).resolve().parents[3] / "docs" / "figures" / "storage-requests.json"
+MEASURED = ROOT / "docs" / "figures" / "storage-requests.json"
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_a_batch_costs_the_requests_that_it_waits_for() -> None:
     assert few.saved_median == pytest.approx(0.040 + 2 * 0.020)
 
 
-@pytest.mark.skipif(not MEASURED.exists(), reason="only in a checkout of the whole project")
+@in_a_checkout
 @pytest.mark.parametrize(("partitions", "key"), [(16, "dollars a month"), (200, "dollars a month with 200 partitions")])
 def test_a_month_costs_what_was_measured(partitions: int, key: str) -> None:
     measured = json.loads(MEASURED.read_text(encoding="utf-8"))

@@ -21,13 +21,13 @@ import pytest
 import realtime
 import recovery
 from bench import BENCHMARKS, parser_of
-from documents import ROOT, Command, Page, pages
+from documents import ROOT, Command, Page, in_a_checkout, pages
 
 import spark_dstl
 from spark_dstl.commands import main
 from spark_dstl.options import PREFIX, all_options
 
-pytestmark = pytest.mark.skipif(not (ROOT / "Makefile").exists(), reason="only in a checkout of the whole project")
+pytestmark = in_a_checkout
 
 PAGES = pages()
 COMMANDS = [command for page in PAGES for command in page.commands]

@@ -11,6 +11,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from documents import in_a_checkout
 
 import spark_dstl
 from spark_dstl.release import LINES, SparkLine
@@ -24,9 +25,6 @@ def built_with(name: str) -> str:
     match = re.search(rf'^(?:ThisBuild / |val ){name} :?= "(.+)"$', BUILD_DEFINITION.read_text("utf-8"), re.MULTILINE)
     assert match is not None
     return match[1]
-
-
-in_a_checkout = pytest.mark.skipif(not BUILD_DEFINITION.exists(), reason="only in a checkout of the whole project")
 
 
 @in_a_checkout

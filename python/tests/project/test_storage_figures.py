@@ -6,10 +6,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from documents import ROOT
+from documents import ROOT, in_a_checkout
 from storage_figures import NOT_RUN, WHEN, Figures, cell, long_run_rows, long_runs, short
 
-pytestmark = pytest.mark.skipif(not (ROOT / "Makefile").exists(), reason="only in a checkout of the whole project")
+pytestmark = in_a_checkout
 
 HEADINGS = {"while writing": "While a query writes", "in recovery": "While it comes back", "on HDFS": "Faults of HDFS"}
 
