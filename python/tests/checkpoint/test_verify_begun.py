@@ -71,6 +71,12 @@ def test_what_a_begun_batch_lacks_is_deleted_by_a_rollback_to_the_newest_batch(
     assert entry(written.root, 9).exists()
 
 
+def test_the_lock_of_a_repartition_is_named_with_both_ways_out(written: WrittenCheckpoint) -> None:
+    with_offsets(lock_of("q", 9))(written)
+    what = "it is the lock of an interrupted dstl repartition or rollback: repeat the command, or roll back"
+    assert [one.what for one in verified(written.root).damages] == [what]
+
+
 def test_damaged_offsets_of_the_first_batch_can_be_deleted(tmp_path: Path) -> None:
     written = WrittenCheckpoint(tmp_path / "q").begin()
     offsets = written.root / "offsets/0"

@@ -8,6 +8,7 @@ from functools import partial
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.format.checksum import crc32c
 from spark_dstl.checkpoint.reading import LoadedEntry, PartOf, damages, read_entry, stretches
+from spark_dstl.checkpoint.repartition.entries import is_lock
 from spark_dstl.checkpoint.sparkfiles import MAX_OFFSETS, is_version, json_object, offsets_in, partitions_in
 from spark_dstl.checkpoint.storage import caught
 from spark_dstl.checkpoint.survey import NamedPart
@@ -16,6 +17,7 @@ from spark_dstl.checkpoint.verification.rebuild import Plan
 from spark_dstl.errors import DamagedLog, UnsupportedLog
 
 _MAX_CHECKSUM = 64 * 1024
+_LOCK = "it is the lock of an interrupted dstl repartition or rollback: repeat the command, or roll back"
 # The kinds of bytes that are not read.
 CHANGELOGS, SNAPSHOTS, WITHOUT_CHECKSUM = "changelogs", "snapshots", "without checksum"
 _CALLED = {
@@ -171,7 +173,9 @@ def check_offsets(look: Look) -> tuple[dict[int, str], dict[int, list[bytes]], d
         written = index.spark.offsets if index and index.spark else None
         if (number := partitions_in(offsets_in(content))) is not None:
             partitions[batch] = number
-        if not is_version(lines[0]) or len(lines) == 1 or json_object(lines[1]) is None:
+        if is_lock(content):
+            damaged[batch] = _LOCK
+        elif not is_version(lines[0]) or len(lines) == 1 or json_object(lines[1]) is None:
             damaged[batch] = "it is not what Spark writes"
         elif written is not None and crc32c(content) != written:
             damaged[batch] = f"it is not what batch {batch} was computed from, by the checksum in commits/{batch}"
