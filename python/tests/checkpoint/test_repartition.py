@@ -137,6 +137,9 @@ def test_a_lock_is_no_begun_batch_and_not_readable_by_spark(plain: PlainCheckpoi
     assert not lock.startswith(b"v")
     plain.put("offsets/3", lock.decode())
     planned(plain)
+    # The query does not start, although it has the number that it shall have.
+    ways_out = f"has 2 partitions already, and offsets/3 locks it: go back with dstl rollback {plain.root} --to 2, or"
+    assert ways_out in refusal(plain, 2)
 
 
 def test_the_commit_entry_carries_the_offsets(plain: PlainCheckpoint) -> None:

@@ -56,7 +56,8 @@ def find_plan(checkpoint: CheckpointAccess, partitions: int, stopped: bool = Fal
             f"{sparkfiles.PARTITIONS}={partitions}"
         )
     begun = max(numbered(storage.objects("offsets")), default=-1)
-    if begun >= committed and is_locked(storage, begun):
+    locked = begun if begun >= committed and is_locked(storage, begun) else None
+    if locked is not None:
         # It may have been interrupted after its commit entry.
         begun -= 1
     commit = _entry(checkpoint, committed)
@@ -89,7 +90,9 @@ def find_plan(checkpoint: CheckpointAccess, partitions: int, stopped: bool = Fal
             f"--partitions {unfinished.partitions}, or go back with dstl rollback {shlex.quote(path)} --to {committed}"
         )
     if before == partitions:
-        raise CannotRepartition(f"{path} has {partitions} partitions already")
+        ways_out = f"go back with dstl rollback {shlex.quote(path)} --to {committed}, or name another number"
+        lock = f", and offsets/{locked} locks it: {ways_out}" if locked is not None else ""
+        raise CannotRepartition(f"{path} has {partitions} partitions already{lock}")
     operators = _operators(checkpoint, before)
     metadata = dict(_metadata(checkpoint, operators, committed, partitions))
     # Above a log, plain snapshots are only of batches whose commit entry has none.
