@@ -44,10 +44,16 @@ def test_a_batch_is_rebuilt_from_a_snapshot_that_its_entry_names(
     assert sorted(verified(written.root).lost) == ([1, 2, 3] if is_lost else [])
 
 
-def test_a_rollback_leaves_snapshots_that_no_later_entry_names(written: WrittenCheckpoint) -> None:
-    """Only without an id Spark would take a snapshot for that of the batch that runs again."""
+def test_a_rollback_deletes_snapshots_without_an_id_before_their_entry_and_others_after_it(
+    written: WrittenCheckpoint,
+) -> None:
+    """Only without an id Spark would take a snapshot for that of the batch that runs again.
+
+    Of others Spark's maintenance would take the version for the newest, and delete snapshots that are needed.
+    """
     for name in ("4_id3", "4"):
         (written.root / f"state/0/0/{name}.zip").write_bytes(zip_of({}))
     with spark_dstl.open(str(written.root)) as checkpoint:
         planned = checkpoint.plan_rollback(1)
-    assert planned.objects == ["state/0/0/4.zip", "commits/3", "offsets/3", "commits/2", "offsets/2"]
+    of_3 = ["state/0/0/4.zip", "commits/3", "offsets/3", "state/0/0/4_id3.zip"]
+    assert planned.objects == [*of_3, "commits/2", "offsets/2"]

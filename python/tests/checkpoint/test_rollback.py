@@ -253,6 +253,17 @@ def test_the_last_uploads_and_deletions_of_a_stopped_run_are_waited_for(written:
     assert next(waits) == (4 if ends else 7)
 
 
+def test_a_rollback_deletes_later_snapshots_with_an_id(written: WrittenCheckpoint) -> None:
+    """Spark never loads one, but its maintenance would take it for the newest, and delete needed ones."""
+    ids = {version: f"state/0/0/{version}_aaaaaaaa-0000-4000-8000-00000000000{version}.zip" for version in (3, 4, 5, 7)}
+    for name in ids.values():
+        (written.root / name).write_bytes(zip_of({}))
+    aged(written.root)
+    assert ids[5] in succeeded("rollback", written.root, "--to", "3").output
+    succeeded("rollback", written.root, "--to", "3", "--apply")
+    assert names(written.root) & {*ids.values()} == {ids[3], ids[4]}
+
+
 def left_behind(written: WrittenCheckpoint) -> set[str]:
     """Write leftovers as queries leave them; return their names."""
     before = names(written.root)

@@ -10,6 +10,9 @@ snapshot is deleted before the commit entry of its batch: until then the state i
 maintenance may write one during the rollback: those are deleted last. So are plain changelogs without an id: a batch
 needs its own until its entry is deleted, and if it runs again without changelogs, they would be read as its changes.
 
+Spark never loads a later snapshot with an id, but its maintenance takes it for the newest, and would delete those that
+the state is rebuilt from. It is deleted after the entries of its batch: the state may be in it alone.
+
 With `offsets/N` of a repartition alone, Spark would run the batch with the new number of partitions on the state of the
 old number; with `commits/N` alone, a start on the log would write the other one, and stock Spark repeat the batch
 before. Our provider ignores snapshots above its log: `offsets/N` is deleted first, and the snapshots, all that the
@@ -28,7 +31,7 @@ from dataclasses import dataclass, replace
 
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.changing import activity
-from spark_dstl.checkpoint.format.names import CHANGELOG, checksums_of, file_of, number, plain_file
+from spark_dstl.checkpoint.format.names import CHANGELOG, SNAPSHOT, checksums_of, file_of, number, plain_file
 from spark_dstl.checkpoint.pins import pins_of
 from spark_dstl.checkpoint.repartition.entries import lock_of
 from spark_dstl.checkpoint.sparkfiles import HDFS_BACKED
@@ -86,10 +89,10 @@ def _deletions(checkpoint: CheckpointAccess, survey: Survey, to: int) -> Iterato
     # A pin's copy of `offsets/N` must not become that of another batch with this number.
     yield from (pin.object_name for pin in pins_of(checkpoint.storage) if pin.batch > to)
     zips: dict[int, list[str]] = {}
+    with_ids: dict[int, list[str]] = {}
     for facts in survey.stores.values():
         for (version, unique), stored in (facts.zips | facts.abandoned | facts.ahead).items():
-            if unique is None:
-                zips.setdefault(version - 1, []).append(stored.name)
+            (zips if unique is None else with_ids).setdefault(version - 1, []).append(stored.name)
     described: dict[int, list[str]] = {}
     for path in survey.state:
         below, _, last = path.rpartition("/")
@@ -97,7 +100,7 @@ def _deletions(checkpoint: CheckpointAccess, survey: Survey, to: int) -> Iterato
         if batch is not None and below.endswith("/_metadata/v2"):
             # Spark does not write it again when the batch runs again.
             described.setdefault(batch, []).append(f"state/{path}")
-    batches = {batch for batch in (*survey.entries, *survey.offsets, *zips, *described) if batch > to}
+    batches = {batch for batch in (*survey.entries, *survey.offsets, *zips, *with_ids, *described) if batch > to}
     there = {stored.name for directory in ("commits", "offsets") for stored in checkpoint.storage.objects(directory)}
     there |= {f"state/{path}" for path in survey.state}
     for batch in sorted(batches, reverse=True):
@@ -109,7 +112,7 @@ def _deletions(checkpoint: CheckpointAccess, survey: Survey, to: int) -> Iterato
         else:
             order = (entry, *snapshots, offsets)
             there.add(offsets)
-        for name in (*order, *described.get(batch, [])):
+        for name in (*order, *sorted(with_ids.get(batch, [])), *described.get(batch, [])):
             if name in there:
                 yield from checksums_of(name, there)
                 yield name
@@ -125,10 +128,10 @@ def is_changelog(name: str) -> bool:
 
 
 def _plain_above(there: Iterable[str], to: int) -> Iterator[str]:
-    """Yield the plain snapshots and changelogs of later versions, those whose names have no checkpoint id."""
+    """Yield the plain snapshots of later versions, and those changelogs whose names have no checkpoint id."""
     for name in there:
         plain = plain_file(name.removeprefix("state/"))
-        if plain and plain.id is None and plain.version > to + 1:
+        if plain and (plain.id is None or plain.kind == SNAPSHOT) and plain.version > to + 1:
             yield name
 
 
