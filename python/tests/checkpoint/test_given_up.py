@@ -55,7 +55,13 @@ def test_older_changes_in_the_log_are_no_state_of_a_batch_without_the_log(tmp_pa
 
 @pytest.mark.parametrize(
     ("in_log", "snapshots", "changelogs", "given_up"),
-    [(False, (5, 6, 7), (), [3]), (True, (5, 6, 7), (), [3]), (False, (3, 6), (4, 5, 6, 7), [])],
+    [
+        (False, (5, 6, 7), (), [3]),
+        (True, (5, 6, 7), (), [3]),
+        (False, (3, 6), (4, 5, 6, 7), []),
+        # Spark has purged the entry of a changelog that a retained version needs.
+        (False, (2,), (3, 4, 5, 6, 7), []),
+    ],
 )
 def test_spark_deletes_the_state_of_the_oldest_batch_above_an_entry_that_fences(
     tmp_path: Path, in_log: bool, snapshots: tuple[int, ...], changelogs: tuple[int, ...], given_up: list[int]
@@ -69,6 +75,17 @@ def test_spark_deletes_the_state_of_the_oldest_batch_above_an_entry_that_fences(
     (root / "offsets/0").unlink()
     found = verified(aged(root))
     assert (found.damages, found.lost, list(found.given_up), found.newest_undamaged) == ([], {}, given_up, 6)
+
+
+def test_a_missing_entry_above_one_that_fences_is_damage_if_no_file_has_its_changes(tmp_path: Path) -> None:
+    root = maintained(tmp_path / "q", 3, (2,), (4, 5, 6, 7))
+    written = WrittenCheckpoint(root, partitions=1, provider=STOCKS, epoch=2)
+    written.claim(first=0)
+    written.batch(0)
+    (root / "offsets/0").unlink()
+    found = verified(aged(root))
+    assert [one.object for one in found.damages] == [f"{root}/commits/1 to 2"]
+    assert list(found.lost) == [3, 4, 5, 6]
 
 
 @pytest.mark.parametrize(("unfinished", "is_damaged"), [((4,), False), ((4, 5), False), ((5,), True), ((7,), True)])

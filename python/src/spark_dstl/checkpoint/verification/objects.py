@@ -11,7 +11,7 @@ from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.format.logfile import Log
 from spark_dstl.checkpoint.reading import read_data_file
 from spark_dstl.checkpoint.storage import StoredObject, caught
-from spark_dstl.checkpoint.survey import NamedPart, numbered
+from spark_dstl.checkpoint.survey import NamedPart, StoreFacts, Survey, numbered
 from spark_dstl.checkpoint.verification.findings import Finding, Look
 from spark_dstl.errors import DamagedLog, UnsupportedLog
 
@@ -38,15 +38,21 @@ def check_entries(look: Look) -> None:
     _check_list(look)
 
 
-def check_gaps(look: Look, lowest_needed: int) -> None:
-    """Find missing entries between others, and contradictions of `commits/` and `offsets/`."""
+def check_gaps(look: Look, lowest: dict[names.Store, int]) -> None:
+    """Find missing entries between others, and contradictions of `commits/` and `offsets/`.
+
+    `lowest` are the versions of stores above which retained versions need changes.
+    """
     survey = look.survey
+    lowest_needed = min(lowest.values(), default=0)
     for directory, there in (("commits", survey.entries), ("offsets", survey.offsets)):
         for before, after in pairwise(sorted(there)):
             if after == before + 1:
                 continue
             missing = f"{directory}/{before + 1}" + (f" to {after - 1}" if after - before > 2 else "")
-            if directory == "offsets" or after - 1 >= lowest_needed:
+            # What fences a driver stays when Spark purges the entries after it, also those whose changes are in files.
+            is_purged = before in survey.fences and _are_in_files(survey, range(before + 1, after), lowest)
+            if directory == "offsets" or (after - 1 >= lowest_needed and not is_purged):
                 look.damage(missing, "it is missing: there are earlier and later ones")
             elif before not in survey.fences:
                 look.note(missing, "it is missing, and no retained version needs it: a deletion was interrupted")
@@ -66,6 +72,16 @@ def check_gaps(look: Look, lowest_needed: int) -> None:
             look.note(name, f"{what}. Repeat it, or start the query with the log, which writes it")
         else:
             look.damage(name, "it is missing, and the batch is committed: Spark does not start without it")
+
+
+def _are_in_files(survey: Survey, batches: range, lowest: dict[names.Store, int]) -> bool:
+    """Whether plain changelogs have all changes of these batches that are needed."""
+    for store, version in lowest.items():
+        above = max(batches.start, version)
+        plain = {of for of, _ in survey.stores.get(store, StoreFacts()).plain if above < of <= batches.stop}
+        if len(plain) < batches.stop - above:
+            return False
+    return True
 
 
 def check_data_files(look: Look, listed: dict[str, StoredObject]) -> dict[str, list[NamedPart]]:

@@ -98,7 +98,7 @@ def look_once(checkpoint: CheckpointAccess, deep: bool, batch: int | None = None
         )
     lowest = {store: one.lowest_needed for store, one in judged.rebuilt.items()}
     objects.check_missing(look, missing, lowest)
-    objects.check_gaps(look, min(lowest.values(), default=0))
+    objects.check_gaps(look, lowest)
     objects.check_partitions(look, stores)
     objects.check_claims(look)
     objects.check_leftovers(look, listed)
