@@ -18,7 +18,7 @@ import org.json4s.jackson.JsonMethods
 import sparkdstl.log.config.{LogOptions, OverlapMode}
 import sparkdstl.log.coordinator._
 import sparkdstl.log.coordinator.ownership.BasePathOwner
-import sparkdstl.log.coordinator.retention.Deleter
+import sparkdstl.log.coordinator.retention.{Deleter, HiddenSnapshots}
 import sparkdstl.log.error.{Causes, LogErrors, LostObjectException, ProtocolErrors}
 import sparkdstl.log.failpoints.FailPoints
 import sparkdstl.log.format.CommitEntry

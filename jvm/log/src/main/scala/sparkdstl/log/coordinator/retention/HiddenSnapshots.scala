@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package org.apache.spark.sql.execution.streaming.state.dstl.driver
+package sparkdstl.log.coordinator.retention
 
 import scala.concurrent.{ExecutionContext, Future}
 
@@ -12,7 +12,7 @@ import sparkdstl.log.request.QueryStorage
  * Plain snapshots of versions that no batch has made yet. A repartition that was interrupted leaves them, and our provider does
  * not look at them while the log holds the changes. Without the log they would count as snapshots of the batches that follow.
  */
-private[driver] object HiddenSnapshots {
+object HiddenSnapshots {
 
   /** Deletes those above the version that batch `newest` has made, and returns them. */
   def delete(storage: QueryStorage, newest: Long): Future[Seq[Path]] = {
