@@ -33,12 +33,11 @@ final class EntryReader(
    */
   def read(batch: Long, length: Option[Long] = None): Future[EntryFound] = {
     val known = length.orElse(lengths(batch))
-    val found = readFrom(batch, fetchLength, known, diskCache)
-    if (known.isEmpty) found
-    else found.transformWith {
-      // Since the listing, the entry may have been deleted and created again. The cache may have what was read of it.
-      case Success(EntryFound.Plain) => readAnew(batch)
-      case Failure(error) if meansOtherLength(error) => readAnew(batch)
+    readFrom(batch, fetchLength, known, diskCache).transformWith {
+      // Since the listing, the entry may have been deleted and created again.
+      case Success(EntryFound.Plain) if known.nonEmpty => readAnew(batch)
+      // Or the damage is in what the cache has of it, or came on the way from storage.
+      case Failure(error) if meansOtherContent(error) => readAnew(batch)
       case outcome => Future.fromTry(outcome)
     }
   }
@@ -46,7 +45,7 @@ final class EntryReader(
   /** The same from storage alone, whatever is known or was read of the entry. */
   def readAnew(batch: Long): Future[EntryFound] = readFrom(batch, fetchLength, None, None)
 
-  private def meansOtherLength(error: Throwable): Boolean =
+  private def meansOtherContent(error: Throwable): Boolean =
     StorageErrors.meansTooShort(error) || Causes.of(error).exists(_.isInstanceOf[DamagedLogException])
 
   private def readFrom(

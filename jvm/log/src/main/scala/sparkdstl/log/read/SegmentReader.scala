@@ -128,7 +128,9 @@ final class SegmentReader(
     // The name of an entry does not identify its content.
     val of = if (part.file.isEmpty) entry.id.map(_.toString) else Some(location.base.toString)
     (known, entry.rangeAround(part), of) match {
-      case (Some(bytes), _, _) => Future.successful(bytes).map(verified)
+      case (Some(bytes), _, _) =>
+        // The damage may have come on the way from storage.
+        Future.successful(bytes).map(verified).recoverWith { case _: DamagedLogException => alone() }
       case (None, Some(around), Some(of)) =>
         val place = RangePlace(of, around)
         ranges.get(place)(read(around.offset, around.length)).map(bytes => verified(around.cut(bytes, part)))

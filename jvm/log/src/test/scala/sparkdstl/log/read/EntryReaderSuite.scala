@@ -5,8 +5,9 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.testing.Completed
 import sparkdstl.log.coordinator.RunFixture
+import sparkdstl.log.error.DamagedLogException
 import sparkdstl.log.storage.Payload
-import sparkdstl.log.storage.StorageOperation.Put
+import sparkdstl.log.storage.StorageOperation.{Put, Read, Replace}
 
 class EntryReaderSuite extends AnyFunSuite {
   import Completed._
@@ -30,5 +31,17 @@ class EntryReaderSuite extends AnyFunSuite {
     private val copies = new DiskCache(new MapFiles, 1 << 20, storage.runtime)
     private val copying = new EntryReader(storage, 1 << 20, Some(copies -> otherRun), _ => Some(length - 1))
     for (_ <- 1 to 2) assert(result(copying.read(0)).logged.exists(_.id == idOf(0)), "whatever the local disk has")
+  })
+
+  test("an entry that was read damaged is read from storage again, and not from the local disk")(new RunFixture {
+    writeEntry(0, otherRun, 1, None, committed(0))
+    private val path = location.entry(0)
+    private val whole = result(storage.read(path, Read(path, 1 << 20))).get
+    private val copies = new DiskCache(new MapFiles, 1 << 20, storage.runtime)
+    private val copying = new EntryReader(storage, 1 << 20, Some(copies -> otherRun))
+    store.memory.begin(Replace(path, Payload(whole.updated(whole.length - 100, 99.toByte))))
+    for (_ <- 1 to 2) assert(failure(copying.read(0)).isInstanceOf[DamagedLogException])
+    store.memory.begin(Replace(path, Payload(whole)))
+    assert(result(copying.read(0)).logged.exists(_.id == idOf(0)))
   })
 }

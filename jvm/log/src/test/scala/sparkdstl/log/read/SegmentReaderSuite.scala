@@ -9,7 +9,7 @@ import sparkdstl.log.error.{DamagedLogException, MissingLogObjectException}
 import sparkdstl.log.format.{Checksums, CommittedSegment, FormatSamples, SegmentKind, SegmentPart}
 import sparkdstl.log.request.ScriptedStore.Fail
 import sparkdstl.log.storage.Payload
-import sparkdstl.log.storage.StorageOperation.{Delete, Put, Replace}
+import sparkdstl.log.storage.StorageOperation.{Delete, Put, Read, Replace}
 
 class SegmentReaderSuite extends AnyFunSuite {
   import Completed._
@@ -129,6 +129,19 @@ class SegmentReaderSuite extends AnyFunSuite {
     assert(fails(0).isInstanceOf[DamagedLogException])
     assert(fails(1).isInstanceOf[MissingLogObjectException])
     assert(fails(2).isInstanceOf[DamagedLogException])
+  })
+
+  test("a segment that was read damaged with its entry is read from storage again")(new Fixture {
+    import stored.{location, storage, store}
+    stored.writeEntry(0, otherRun, 1, None, CommittedSegment(key(0), 1, Vector(Left(Array.fill(100)(7.toByte)))))
+    private val path = location.entry(0)
+    private val whole = result(storage.read(path, Read(path, 1 << 20))).get
+    private val damaged = whole.updated(whole.indexOfSlice(Seq.fill(100)(7.toByte)) + 50, 8.toByte)
+    store.memory.begin(Replace(path, Payload(damaged)))
+    private val same = reader()
+    assert(intercept[DamagedLogException](bytes(same, 0)).getMessage.contains(key(0).relativePath))
+    store.memory.begin(Replace(path, Payload(whole)))
+    assert(bytes(same, 0) == Seq.fill(100)(7.toByte))
   })
 
   test("an entry that does not link to the entry below is refused in either order of reading") {
