@@ -70,5 +70,6 @@ final class LoadedEntry(
   def rangeAround(part: SegmentPart): Option[FileRange] = ranges.get(part)
 
   /** Its approximate size in memory, in bytes. */
-  def weight: Long = tail.bytes.length + 256L + index.entries.size * 500L
+  def weight: Long =
+    tail.bytes.length + 256L + index.entries.size * 500L + index.snapshots.fold(0)(_.held.size) * 250L
 }

@@ -44,4 +44,11 @@ class EntryReaderSuite extends AnyFunSuite {
     store.memory.begin(Replace(path, Payload(whole)))
     assert(result(copying.read(0)).logged.exists(_.id == idOf(0)))
   })
+
+  test("the memory of an entry grows with the snapshots that it lists")(new RunFixture {
+    writeEntry(1000, otherRun, 1, None, committed(1000))
+    writeEntryNaming((0L until 1000L).toVector, 1001, otherRun, 1, None, committed(1001))
+    private def weight(batch: Long) = result(entries.read(batch)).weight.get
+    assert(weight(1001) - weight(1000) > 1000 * 100)
+  })
 }
