@@ -68,6 +68,8 @@ object StorageErrors {
 
   /** Whether `error` is storage's answer that a request has no effect and never will. */
   def isDefinite(error: Throwable): Boolean = error match {
+    // The SDK and S3A retry the last request of a multipart upload, and the first one may have completed it.
+    case e if Causes.of(e).exists(_.getClass.getSimpleName == "NoSuchUploadException") => false
     case _: AttemptNotMade | _: DstlException => true
     case _: FileNotFoundException | _: NoSuchFileException => true
     case _: UnsupportedOperationException | _: IllegalArgumentException => true

@@ -72,6 +72,16 @@ class StorageErrorsSuite extends AnyFunSuite {
     all(none ++ service(500, 503, 408, 409))(!StorageErrors.isDefinite(_))
   }
 
+  /** Has the name and the status of the SDK's exception. */
+  class NoSuchUploadException extends ServiceException(404)
+
+  test("a missing upload is not definite: the client below may have completed it before it tried again") {
+    // As S3A translates it.
+    val translated = new FileNotFoundException("completion of a multipart upload")
+    translated.initCause(new NoSuchUploadException)
+    assert(!StorageErrors.isDefinite(translated) && StorageErrors.isRetryable(translated))
+  }
+
   /** Has the name of S3A's exception. */
   class UnknownStoreException extends FileNotFoundException("no such bucket")
 
