@@ -13,7 +13,8 @@ import sparkdstl.log.storage.{LocalFiles, ObjectTail}
  * store.
  *
  * The cache holds at most `maxBytes`. It does not evict recently used copies, so that a part stays of a scan that exceeds the
- * limit and that every store repeats. A copy that cannot be read or is damaged is fetched again. Thread-safe.
+ * limit and that every store repeats. A copy that cannot be read or is damaged is fetched again. Nothing more is copied while
+ * 64 MiB wait for a slow disk. Thread-safe.
  */
 final class DiskCache(files: LocalFiles, maxBytes: Long, runtime: ProtocolRuntime) {
   import DiskCache._
@@ -22,6 +23,7 @@ final class DiskCache(files: LocalFiles, maxBytes: Long, runtime: ProtocolRuntim
   // Guarded by this; the least recently used first.
   private val copies = mutable.LinkedHashMap.empty[ReadPlace, Copy]
   private var used = 0L
+  private var unwritten = 0L
   private var made = 0L
 
   /** Returns the copy, or the result of `fetch`, which is copied in the background. */
@@ -60,15 +62,17 @@ final class DiskCache(files: LocalFiles, maxBytes: Long, runtime: ProtocolRuntim
       val over = mutable.ArrayBuffer.empty[Copy]
       val now = runtime.timer.nowNanos
       def isIdle(copy: Copy) = now - copy.usedNanos >= IdleNanos
-      while (used + length > maxBytes && length <= maxBytes && copies.headOption.exists(of => isIdle(of._2))) {
+      val mayWrite = (unwritten == 0 || unwritten + length <= MaxUnwritten) && length <= maxBytes
+      while (mayWrite && used + length > maxBytes && copies.headOption.exists(of => isIdle(of._2))) {
         val (oldest, copy) = copies.head
         copies.remove(oldest)
         used -= copy.length
         over += copy
       }
-      val fits = used + length <= maxBytes
+      val fits = mayWrite && used + length <= maxBytes
       if (fits) {
         used += length
+        unwritten += length
         made += 1
       }
       (Option.when(fits)(s"copy-$made"), over.toVector)
@@ -78,6 +82,7 @@ final class DiskCache(files: LocalFiles, maxBytes: Long, runtime: ProtocolRuntim
       files.write(file, tail.bytes).onComplete { written =>
         val copy = new Copy(file, length, tail.length, Checksums.of(tail.bytes), runtime.timer.nowNanos)
         val unwanted = synchronized {
+          unwritten -= length
           val unwanted = written.isFailure || copies.contains(place)
           if (unwanted) used -= length else copies.put(place, copy): Unit
           unwanted
@@ -107,6 +112,9 @@ private object DiskCache {
 
   /** A copy is not evicted before this time after its last use, within which other stores read it. */
   private val IdleNanos = 60L * 1000 * 1000 * 1000
+
+  /** Bytes in memory of copies that are being written. */
+  private val MaxUnwritten = 64L * 1024 * 1024
 
   /** @param objectLength length of the whole object; the copy may be only its end */
   private final class Copy(

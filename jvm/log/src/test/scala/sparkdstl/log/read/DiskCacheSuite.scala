@@ -4,10 +4,11 @@ package sparkdstl.log.read
 import java.util.UUID
 
 import scala.collection.mutable
-import scala.concurrent.Future
+import scala.concurrent.{Future, Promise}
 
 import org.scalatest.funsuite.AnyFunSuite
 
+import sparkdstl.testing.Completed
 import sparkdstl.log.runtime.{ManualTimer, TestRuntime}
 import sparkdstl.log.storage.{LocalFiles, ObjectTail}
 
@@ -85,4 +86,26 @@ class DiskCacheSuite extends AnyFunSuite {
     val other = copies.get(EntryPlace("root", new UUID(2, 2), 1))(Future.successful(None))
     assert(other.value.get.get.isEmpty)
   })
+
+  test("while the disk is slow, copies that wait to be written take little memory") {
+    val waiting = mutable.ArrayBuffer.empty[(Int, Promise[Unit])]
+    val slow = new LocalFiles {
+      override def write(name: String, content: Array[Byte]): Future[Unit] = {
+        waiting += content.length -> Promise[Unit]()
+        waiting.last._2.future
+      }
+      override def read(name: String): Future[Array[Byte]] = Future.successful(new Array[Byte](1 << 20))
+      override def delete(name: String): Future[Unit] = Future.unit
+    }
+    val copies = new DiskCache(slow, 1L << 40, TestRuntime(new ManualTimer))
+    val content = ObjectTail(new Array[Byte](1 << 20), 1L << 20)
+    def get(batch: Long) = Completed.result(
+      copies.get(EntryPlace("root", new UUID(1, 1), batch))(Future.successful(Some(content)))
+    )
+    assert((0L until 1000L).forall(get(_).nonEmpty))
+    val written = waiting.map(_._1.toLong).sum
+    assert(written <= (64L << 20) && copies.bytes == written)
+    waiting.toVector.foreach(_._2.success(()))
+    assert(get(1000).nonEmpty && waiting.count(!_._2.isCompleted) == 1, "the next one is copied")
+  }
 }
