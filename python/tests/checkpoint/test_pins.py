@@ -56,6 +56,38 @@ def test_a_pin_that_comes_too_late_is_deleted(written: WrittenCheckpoint, monkey
     assert written.pins == []
 
 
+def test_a_pin_that_another_ends_at_once_is_reported_as_ended(
+    written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = Storage.create
+
+    def before_unpin(self: Storage, name: str, content: bytes) -> None:
+        create(self, name, content)
+        assert self.delete(name)
+
+    monkeypatch.setattr(Storage, "create", before_unpin)
+    told = ended(1, "pin", written.root, "--batch", "2")
+    assert "of batch 2 of" in told.output
+    assert "was ended by `dstl unpin`" in told.output
+
+
+def test_a_renewed_pin_is_ended_if_another_has_ended_the_one_before_meanwhile(
+    written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The query may delete what the batch needs, or a rollback the batch."""
+    with spark_dstl.open(str(written.root)) as checkpoint, checkpoint.pin(2) as held:
+        create = Storage.create
+
+        def after_unpin(self: Storage, name: str, content: bytes) -> None:
+            succeeded("unpin", written.root, "--all")
+            create(self, name, content)
+
+        monkeypatch.setattr(Storage, "create", after_unpin)
+        with pytest.raises(PinTooLate, match="was ended by"):
+            held.renew()
+        assert written.pins == []
+
+
 def test_a_held_pin_is_renewed_moved_and_ended(written: WrittenCheckpoint) -> None:
     with spark_dstl.open(str(written.root)) as checkpoint, checkpoint.pin(1, timedelta(hours=1)) as held:
         (first,) = written.pins

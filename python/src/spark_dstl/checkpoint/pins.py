@@ -91,6 +91,14 @@ def _too_late(checkpoint: CheckpointAccess, batch: int) -> PinTooLate:
     )
 
 
+def was_ended(checkpoint: CheckpointAccess, pin: Pin) -> PinTooLate:
+    """Return the error for a pin that another has ended."""
+    return PinTooLate(
+        f"the pin {pin.name} of batch {pin.batch} of {checkpoint.path} was ended by `dstl unpin`, by `dstl rollback`, "
+        "or by the query when its time was over (at most pins.maxDuration): the query may delete what the batch needs"
+    )
+
+
 def pins_of(storage: Storage) -> list[Pin]:
     """Return the pins of a checkpoint, of the oldest batches first."""
     found = []
@@ -145,7 +153,10 @@ class HeldPin:
         """Pin a later batch instead."""
         with self._lock:
             if not self._ended.is_set():
-                self._replace(create_pin(self._checkpoint, batch, self._lasts))
+                older, newer = self._pin, create_pin(self._checkpoint, batch, self._lasts)
+                was_gone, self._is_gone = self._is_gone, False
+                if not self._replace(newer) and not was_gone:
+                    _logger.warning("%s. Batch %d is pinned instead", was_ended(self._checkpoint, older), batch)
 
     def end(self) -> None:
         """End the pin. Storage that does not answer is no error: the pin ends after its time."""
@@ -174,25 +185,20 @@ class HeldPin:
             if self._ended.is_set():
                 return
             storage = self._checkpoint.storage
-            content = storage.read(self._pin.object_name, _MAX_PIN)
-            if content is None:
-                self._is_gone = True
-                raise self._was_ended(self._pin)
-            self._replace(_write(storage, self.batch, self._lasts, content))
+            older = self._pin
+            content = storage.read(older.object_name, _MAX_PIN)
+            if content is not None:
+                newer = _write(storage, self.batch, self._lasts, content)
+                if self._replace(newer):
+                    return
+                end_pin(self._checkpoint, newer.name)
+            self._is_gone = True
+            raise was_ended(self._checkpoint, older)
 
-    def _replace(self, newer: Pin) -> None:
-        """Hold the newer pin, also if the older cannot be ended: it ends after its time."""
+    def _replace(self, newer: Pin) -> bool:
+        """Hold the newer pin, also if the older cannot be ended; return whether the older existed."""
         older, self._pin = self._pin, newer
-        was_gone, self._is_gone = self._is_gone, False
-        if not end_pin(self._checkpoint, older.name) and not was_gone:
-            _logger.warning("%s. Batch %d is pinned instead", self._was_ended(older), newer.batch)
-
-    def _was_ended(self, pin: Pin) -> PinTooLate:
-        return PinTooLate(
-            f"the pin {pin.name} of batch {pin.batch} of {self._checkpoint.path} was ended by `dstl unpin`, by "
-            "`dstl rollback`, or by the query when its time was over (at most pins.maxDuration): the query may delete "
-            "what the batch needs"
-        )
+        return end_pin(self._checkpoint, older.name)
 
     def _keep_renewing(self) -> None:
         # The query ends a pin after its own limit, however long it was asked for.

@@ -2,12 +2,13 @@
 """`dstl pin` and `dstl unpin`: keep what a batch needs for later reads."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 
 import click
 
 from spark_dstl.checkpoint import rows
-from spark_dstl.checkpoint.pins import Pin, create_pin, end_pin, pins_of
+from spark_dstl.checkpoint.pins import Pin, create_pin, end_pin, pins_of, was_ended
 from spark_dstl.commands.console.options import NUMBER, Location, located, report_option
 from spark_dstl.commands.console.printing import moment, print_report
 from spark_dstl.notation import milliseconds
@@ -55,8 +56,11 @@ def pin(at: Location, batch: int | None, lasts: timedelta, output: str) -> None:
     """
     with at.opened() as checkpoint:
         made = create_pin(checkpoint, batch, lasts)
-        (stored,) = (one for one in pins_of(checkpoint.storage) if one.name == made.name)
-    print_report(output, rows.of_pin(stored), lambda: _lines(stored, at))
+        stored = checkpoint.storage.look(made.object_name)
+    if stored is None:
+        raise was_ended(checkpoint, made)
+    timed = replace(made, pinned_at=stored.modified)
+    print_report(output, rows.of_pin(timed), lambda: _lines(timed, at))
 
 
 def _lines(made: Pin, at: Location) -> Iterator[str]:
