@@ -109,6 +109,15 @@ def test_the_pins_of_deleted_batches_are_deleted_first(written: WrittenCheckpoin
             held.renew()
 
 
+def test_pins_that_readers_create_after_the_plan_are_deleted(written: WrittenCheckpoint) -> None:
+    """A reader renews its pin under another name, with the copy of `offsets/N` of the deleted batch."""
+    with spark_dstl.open(str(written.root)) as checkpoint, checkpoint.pin(3), checkpoint.pin(6) as held:
+        planned = checkpoint.plan_rollback(3)
+        held.renew()
+        assert checkpoint.apply_rollback(planned, stopped=True).deleted == len(planned.objects)
+        assert [pin["batch"] for pin in checkpoint.pins().to_pylist()] == [3]
+
+
 def test_after_an_interrupt_the_checkpoint_starts_and_the_rollback_can_be_repeated(
     written: WrittenCheckpoint, tmp_path: Path
 ) -> None:

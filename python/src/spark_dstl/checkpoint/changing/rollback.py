@@ -18,7 +18,7 @@ old number; with `commits/N` alone, a start on the log would write the other one
 before. Our provider ignores snapshots above its log: `offsets/N` is deleted first, and the snapshots, all that the
 batch is rebuilt from, last. For others a lock takes the place of `offsets/N`, and is deleted last.
 
-Pins of deleted batches are deleted before: their readers fail by name.
+Pins of deleted batches are deleted before, and those that readers have created since afterwards: they fail by name.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def plan_rollback(checkpoint: CheckpointAccess, to: int, deep: bool = False) -> 
 
 def _deletions(checkpoint: CheckpointAccess, survey: Survey, to: int) -> Iterator[str]:
     # A pin's copy of `offsets/N` must not become that of another batch with this number.
-    yield from (pin.object_name for pin in pins_of(checkpoint.storage) if pin.batch > to)
+    yield from _pins_above(checkpoint, to)
     zips: dict[int, list[str]] = {}
     with_ids: dict[int, list[str]] = {}
     for facts in survey.stores.values():
@@ -119,6 +119,10 @@ def _deletions(checkpoint: CheckpointAccess, survey: Survey, to: int) -> Iterato
     for name in filter(is_changelog, _plain_above(sorted(there), to)):
         yield from checksums_of(name, there)
         yield name
+
+
+def _pins_above(checkpoint: CheckpointAccess, to: int) -> list[str]:
+    return [pin.object_name for pin in pins_of(checkpoint.storage) if pin.batch > to]
 
 
 def is_changelog(name: str) -> bool:
@@ -168,6 +172,9 @@ def apply_rollback(
             delete(name)
             checkpoint.progress("Deleting", done, len(in_order))
         _refuse_if_other(checkpoint, rollback)
+        # Readers renew their pins under other names.
+        for name in _pins_above(checkpoint, rollback.to):
+            delete(name)
         # Executors write snapshots for some time after the end of a query.
         there = {stored.name for stored in checkpoint.storage.objects("state", recursive=True)}
         plain = list(_plain_above(there, rollback.to))
