@@ -2,6 +2,7 @@
 """An export has what its batches need, and nothing that is damaged; tests/tools/test_export.py continues from some."""
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,12 @@ from verified import HEADER, data, entry, flip, purge, ten_batches, verified
 from written_checkpoint import WrittenCheckpoint, aged, zip_of
 
 import spark_dstl
-from spark_dstl import CannotExport
+from spark_dstl import CannotExport, QuerySeemsToRun
 from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.export import export
 from spark_dstl.checkpoint.export.export import Exported
-from spark_dstl.checkpoint.storage import StoredObject
+from spark_dstl.checkpoint.export.target import Planned, copies
+from spark_dstl.checkpoint.storage import Storage, StoredObject
 from spark_dstl.checkpoint.survey import numbered
 from spark_dstl.errors import MissingLogObject
 
@@ -230,6 +232,73 @@ def test_an_export_fails_when_a_query_deletes_what_it_has_listed(
     ):
         checkpoint.export(str(tmp_path / "target"), stopped=True)
     assert not (tmp_path / "target/offsets").exists()
+
+
+def during_the_export(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]) -> None:
+    """Let a query that was not noticed change its checkpoint, after all objects were read once, and without a pin."""
+
+    def without_a_pin(*_: object) -> None:
+        change()
+
+    monkeypatch.setattr(export, "pin_if_possible", without_a_pin)
+
+
+@pytest.mark.parametrize("name", ["offsets/0", "commits/4", "metadata"])
+def test_an_export_fails_when_a_query_deletes_what_was_read_before(
+    written: WrittenCheckpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The entry of batch 4 has a snapshot from which later batches are rebuilt."""
+    if name == "commits/4":
+        for batch in range(8):
+            (written.root / f"offsets/{batch}").unlink()
+    during_the_export(monkeypatch, (written.root / name).unlink)
+    with (
+        spark_dstl.open(str(written.root)) as checkpoint,
+        pytest.raises(MissingLogObject, match=rf"{name} was deleted: a query runs on the checkpoint"),
+    ):
+        checkpoint.export(str(tmp_path / "target"), stopped=True)
+    assert not (tmp_path / "target").exists()
+
+
+def test_an_export_fails_when_a_query_deletes_the_metadata_of_an_operator(
+    written: WrittenCheckpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described = written.column_families().parents[2] / "_metadata/v2/0"
+
+    def listed_and_deleted(storage: Storage, directory: str) -> Iterator[Planned]:
+        listed = list(copies(storage, directory))
+        described.unlink(missing_ok=True)
+        yield from listed
+
+    monkeypatch.setattr(export, "copies", listed_and_deleted)
+    with spark_dstl.open(str(written.root)) as checkpoint, pytest.raises(MissingLogObject, match="v2/0 was deleted"):
+        checkpoint.export(str(tmp_path / "target"), stopped=True)
+
+
+def test_a_plain_snapshot_that_is_written_during_the_export_is_left_out(
+    written: WrittenCheckpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Executors write some for a time after the end of a query."""
+
+    def maintenance() -> None:
+        for name in ("12.zip", ".12.zip.crc"):
+            (written.root / "state/0/0" / name).write_bytes(zip_of({}))
+
+    during_the_export(monkeypatch, maintenance)
+    exported(written.root, tmp_path / "target")
+    assert [name for name in names(tmp_path / "target", "state/0/0") if "zip" in name] == ["5.zip"]
+
+
+def test_an_export_is_refused_at_its_end_if_a_batch_was_committed_meanwhile(
+    written: WrittenCheckpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both checkpoints would run that batch."""
+    during_the_export(monkeypatch, lambda: written.batch(10))
+    with (
+        spark_dstl.open(str(written.root)) as checkpoint,
+        pytest.raises(QuerySeemsToRun, match="its newest batch is 10 and was 9"),
+    ):
+        checkpoint.export(str(tmp_path / "target"), stopped=True)
 
 
 def test_a_damaged_checkpoint_is_not_exported(written: WrittenCheckpoint, tmp_path: Path) -> None:

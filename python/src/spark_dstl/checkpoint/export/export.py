@@ -87,6 +87,8 @@ def export(checkpoint: CheckpointAccess, place: Place, stopped: bool = False) ->
         _refuse_others(target, plan)
         written, total = target.write_missing(plan)
         target.check(plan)
+    # A query that waited for input was not noticed.
+    activity.refuse_if_changed(checkpoint, newest)
     next_ = max(begun, default=None)
     return Exported(checkpoint.path, place.shown, newest, next_, batches, left_out, written, len(plan) - written, total)
 
@@ -102,30 +104,35 @@ def _planned(
             written.add(one.name)
             yield one
     # A plain file with the name of a segment belongs to an attempt that is not the winner.
-    left = written | {f"state/{path}" for path in checkpoint.survey().state if not needed.is_kept(path)}
     for directory in ("state", "sources"):
         for one in copies(storage, directory):
             of = names.file_of(one.name)
-            if one.name in left or of in left:
+            if one.name in written or of in written or not needed.is_kept(of.removeprefix("state/")):
                 continue
             if not _DESCRIPTION.fullmatch(of):
                 yield one
             elif of == one.name:
                 # A checksum of Hadoop would be that of other bytes.
-                yield of_bytes(of, sparkfiles.moved(storage.read(of, sparkfiles.MAX_OPERATOR) or b"", target))
+                yield of_bytes(of, sparkfiles.moved(_read(storage, of, sparkfiles.MAX_OPERATOR), target))
     # A start reads the offsets of the batch before as well. A batch that was begun and is not committed runs again.
-    wanted = {batches[0] - 1, *batches, *begun}
-    offsets = [one for one in numbered(storage.objects("offsets")) if one in wanted]
+    there = numbered(storage.objects("offsets"))
+    before = [one for one in (batches[0] - 1,) if one in there]
+    offsets = [*before, *batches, *begun]
     read = checkpoint.readers.each
-    for batch, content in read(lambda one: storage.read(f"offsets/{one}", sparkfiles.MAX_OFFSETS), offsets):
-        if content is None:
-            raise _deleted(storage, f"offsets/{batch}")
+    for batch, content in read(lambda one: _read(storage, f"offsets/{one}", sparkfiles.MAX_OFFSETS), offsets):
         yield of_bytes(f"offsets/{batch}", content.replace(OURS.encode(), STOCKS.encode()))
     for batch, entry in read(partial(read_entry, storage), batches):
         if entry is None:
             raise _deleted(storage, f"commits/{batch}")
         yield of_bytes(f"commits/{batch}", f"{entry.version_line}\n{entry.metadata_line}".encode())
-    yield of_bytes("metadata", storage.read("metadata", sparkfiles.MAX_METADATA) or b"")
+    yield of_bytes("metadata", _read(storage, "metadata", sparkfiles.MAX_METADATA))
+
+
+def _read(storage: Storage, name: str, limit: int) -> bytes:
+    content = storage.read(name, limit)
+    if content is None:
+        raise _deleted(storage, name)
+    return content
 
 
 def _deleted(storage: Storage, name: str) -> MissingLogObject:
@@ -139,7 +146,7 @@ def _logged_state(checkpoint: CheckpointAccess, needed: Needed) -> Iterator[Plan
     newest_first = [batch for batch, facts in reversed(survey.entries.items()) if facts.index]
     for batch, entry in checkpoint.readers.each(partial(read_entry, checkpoint.storage), newest_first):
         if entry is None:
-            continue
+            raise _deleted(checkpoint.storage, f"commits/{batch}")
         for segment in needed.segments(batch, entry.segments):
             name = segment.name
             if segment.kind == names.SNAPSHOT_FILE:
