@@ -168,9 +168,12 @@ def test_the_commit_entry_carries_the_offsets(plain: PlainCheckpoint) -> None:
     assert "an interrupted change to 3 partitions" in refusal(plain, 4)
 
 
+@pytest.mark.parametrize("written_anew", [None, "1.zip", "4.zip", "4_another.zip"])
 @pytest.mark.parametrize("deleted", [None, 0, 2])
-def test_a_snapshot_that_another_command_deletes_meanwhile_ends_it(plain: PlainCheckpoint, deleted: int | None) -> None:
-    """Nothing names it yet, so it looks like that of an interrupted command."""
+def test_a_snapshot_that_another_command_deletes_meanwhile_ends_it(
+    plain: PlainCheckpoint, deleted: int | None, written_anew: str | None
+) -> None:
+    """Nothing names it yet, so it looks like that of an interrupted command: another repartition writes its own."""
 
     def write(partition: int) -> Any:
         plain.put(f"state/0/{partition}/4.zip", "")
@@ -179,6 +182,8 @@ def test_a_snapshot_that_another_command_deletes_meanwhile_ends_it(plain: PlainC
     def is_complete() -> bool:
         if deleted is not None:
             plain.remove(f"state/0/{deleted}/4.zip")
+            if written_anew is not None:
+                plain.put(f"state/0/{deleted}/{written_anew}", "other rows")
         return True
 
     read = SimpleNamespace(failure=lambda: None)

@@ -12,7 +12,7 @@ from spark_dstl.checkpoint.java.gateway import Gateway
 from spark_dstl.checkpoint.java.state import StateReader
 from spark_dstl.checkpoint.repartition.plan import Plan
 from spark_dstl.checkpoint.sparkfiles import Operator, json_object, state_ids
-from spark_dstl.checkpoint.storage import at_once
+from spark_dstl.checkpoint.storage import StoredObject, at_once
 from spark_dstl.errors import QuerySeemsToRun, UnreadableState
 
 # Each pass over the old partitions has that many files of rows open.
@@ -43,6 +43,8 @@ class StoreRepartition:
             # Spark's writer makes ids if the settings have the format that has them.
             after.note(operator, [of or [] for of in ids])
         self._java = reader.tool("StateRepartition", before, after, number)
+        # The new snapshots as they were listed when they were written; None for a missing one.
+        self._snapshots: dict[Store, StoredObject | None] = {}
         self._done = 0
         self._total = sum(self._steps(one) * len(one.stores) for one in plan.operators)
 
@@ -65,19 +67,27 @@ class StoreRepartition:
             return bool(self._reader.tool("HadoopFiles").createExclusively(name, content))
 
     def _refuse_if_deleted(self) -> None:
-        """Raise `QuerySeemsToRun` if a snapshot is missing: nothing names them yet, so other commands delete them."""
-        storage, version = self._checkpoint.storage, self._plan.batch + 2
-        listed = (plain_file(one.name.removeprefix("state/")) for one in storage.objects("state", recursive=True))
-        there = {one.store for one in listed if one and (one.kind, one.version) == (SNAPSHOT, version)}
-        for operator in self._plan.operators:
-            for name in operator.stores:
-                for partition in range(operator.partitions(self._number)):
-                    if (store := Store(operator.id, partition, name)) not in there:
-                        raise QuerySeemsToRun(
-                            f"the new snapshot in {storage.shown(f'state/{store.directory}')} was deleted meanwhile, "
-                            f"for example by dstl gc or dstl rollback. The state of batch {self._plan.batch} is as it "
-                            "was. Begin again"
-                        )
+        """Raise `QuerySeemsToRun` if a snapshot is missing or another: nothing names them yet, so commands delete them.
+
+        Another repartition then writes its own under the same names.
+        """
+        storage = self._checkpoint.storage
+        there = {*storage.objects("state", recursive=True)}
+        for store, snapshot in self._snapshots.items():
+            if snapshot not in there:
+                raise QuerySeemsToRun(
+                    f"the new snapshot in {storage.shown(f'state/{store.directory}')} was deleted meanwhile, for "
+                    "example by dstl gc, dstl rollback or another dstl repartition. The state of batch "
+                    f"{self._plan.batch} is as it was. Begin again"
+                )
+
+    def _listed(self, store: Store, unique: str | None) -> StoredObject | None:
+        """Return the new snapshot of a store with this checkpoint id."""
+        for stored in self._checkpoint.storage.objects(f"state/{store.directory}"):
+            plain = plain_file(stored.name.removeprefix("state/"))
+            if plain and (plain.kind, plain.version, plain.id) == (SNAPSHOT, self._plan.batch + 2, unique):
+                return stored
+        return None
 
     def _store(self, operator: Operator, name: str, ids: list[dict[int, str]]) -> int:
         with self._reader.java_errors():
@@ -91,7 +101,9 @@ class StoreRepartition:
                 return self._ask(old, java.read, old.partition, first, until)
 
             def write(new: Store) -> Any:
-                return self._ask(new, java.write, new.partition)
+                found = self._ask(new, java.write, new.partition)
+                self._snapshots[new] = self._listed(new, found.id())
+                return found
 
             self._at_once(read, [Store(operator.id, old, name) for old in range(operator.stores[name])])
             written = self._at_once(write, [Store(operator.id, new, name) for new in range(first, until)])
