@@ -56,6 +56,19 @@ def test_a_pin_that_comes_too_late_is_deleted(written: WrittenCheckpoint, monkey
     assert written.pins == []
 
 
+@pytest.mark.parametrize("failure", [UnreadableStorage("no answer"), KeyboardInterrupt()])
+def test_a_pin_of_which_it_is_unknown_whether_it_holds_is_deleted(
+    written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch, failure: BaseException
+) -> None:
+    def failed(_self: Storage, _name: str) -> int:
+        raise failure
+
+    monkeypatch.setattr(Storage, "size", failed)
+    with spark_dstl.open(str(written.root)) as checkpoint, pytest.raises(type(failure)):
+        checkpoint.pin(2)
+    assert written.pins == []
+
+
 def test_a_pin_that_another_ends_at_once_is_reported_as_ended(
     written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,9 +71,14 @@ def create_pin(checkpoint: CheckpointAccess, batch: int | None, lasts: timedelta
         raise _too_late(checkpoint, number)
     header = json.dumps({"pin": 1, "host": socket.gethostname()}).encode()
     made = _write(storage, number, lasts, header + b"\n" + offsets)
-    if storage.size(f"offsets/{number}") is None:
-        end_pin(checkpoint, made.name)
-        raise _too_late(checkpoint, number)
+    try:
+        if storage.size(f"offsets/{number}") is None:
+            raise _too_late(checkpoint, number)
+    except BaseException:
+        # Also if it is unknown whether it holds: the caller does not know its name.
+        with suppress(UnreadableStorage):
+            end_pin(checkpoint, made.name)
+        raise
     return made
 
 
