@@ -149,6 +149,32 @@ def test_a_progress_file_gets_a_line_for_each_batch(tmp_path: Path) -> None:
     assert read_history(file)[-1:] == list(listener.metrics)
 
 
+@pytest.mark.parametrize("before", ["", json.dumps(progress(0)) + "\n"])
+@pytest.mark.parametrize("length", [1, 100])
+def test_a_line_that_a_full_disk_or_a_killed_driver_has_cut_off_is_replaced(
+    tmp_path: Path, before: str, length: int
+) -> None:
+    file = tmp_path / "progress.jsonl"
+    file.write_text(before + json.dumps(progress(1))[:length])
+    listener = MetricsListener(progress_file=file)
+    told(listener, progress(2), progress(3))
+    assert [batch.batch for batch in read_history(file)] == [0, 2, 3][not before :]
+
+
+def test_a_last_line_without_its_end_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "progress.jsonl"
+    file.write_text(json.dumps(progress(0)))
+    told(MetricsListener(progress_file=file), progress(1))
+    assert [batch.batch for batch in read_history(file)] == [0, 1]
+
+
+def test_the_last_line_of_a_file_of_something_else_is_kept(tmp_path: Path) -> None:
+    file = tmp_path / "notes"
+    file.write_text("one\ntwo")
+    told(MetricsListener(progress_file=file), progress(0))
+    assert file.read_text().startswith("one\ntwo")
+
+
 @pytest.mark.parametrize("ends", [True, False])
 def test_the_end_of_a_program_waits_for_the_last_event_of_queries_that_have_ended(
     monkeypatch: pytest.MonkeyPatch, ends: bool

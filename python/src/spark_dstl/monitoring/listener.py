@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import json
 import os
 import weakref
 from collections import deque
@@ -23,7 +24,7 @@ from pyspark.sql.streaming.listener import (
 )
 
 from spark_dstl.errors import InvalidOption
-from spark_dstl.monitoring.history import table_of, write_parquet
+from spark_dstl.monitoring.history import LONGEST_LINE, table_of, write_parquet
 from spark_dstl.monitoring.query_metrics import QueryMetrics
 
 if TYPE_CHECKING:
@@ -97,8 +98,7 @@ class MetricsListener(StreamingQueryListener):
         with self._lock:
             self._kept.append(found)
             if self._file is not None:
-                with self._file.open("a", encoding="utf-8") as lines:
-                    lines.write(f"{' '.join(progress.json.split())}\n")
+                _append(self._file, f"{' '.join(progress.json.split())}\n".encode())
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         """Do nothing for an idle trigger."""
@@ -118,6 +118,28 @@ class MetricsListener(StreamingQueryListener):
             active = {UUID(str(query.runId)) for query in session.streams.active}
             with self._lock:
                 self._lock.wait_for(lambda: self._begun.isdisjoint(begun - active), seconds)
+
+
+def _append(path: Path, line: bytes) -> None:
+    """Append a line of progress, in place of one that a full disk or the end of a driver has cut off."""
+    # Pipes and terminals keep nothing.
+    if path.is_file():
+        with path.open("rb+") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(size - 1, 0))
+            if file.read(1) not in (b"", b"\n"):
+                file.seek(max(size - LONGEST_LINE, 0))
+                last = file.read().rpartition(b"\n")[2]
+                try:
+                    json.loads(last)
+                    line = b"\n" + line
+                except (ValueError, RecursionError):
+                    if last.startswith(b"{"):
+                        file.truncate(size - len(last))
+    # In one request to the system: other drivers may append to the file as well.
+    with path.open("ab", buffering=0) as lines:
+        while line:
+            line = line[lines.write(line) :]
 
 
 def _wait_at_exit(of: weakref.ref[MetricsListener]) -> None:
