@@ -104,6 +104,18 @@ def test_a_copy_inside_its_original_is_not_the_original(
             leftovers.find_leftovers(checkpoint)
 
 
+def test_a_checkpoint_under_another_name_is_no_copy_to_be_deleted(written: WrittenCheckpoint, tmp_path: Path) -> None:
+    left = leave(written).name
+    (written.root / "dstl/data").rename(tmp_path / "data")
+    written.entry(3, written.changes(3), base=f"file:{tmp_path}")
+    other = tmp_path / "link"
+    other.symlink_to(written.root)
+    with spark_dstl.open(str(other)) as checkpoint:
+        mark = {"query": checkpoint.query, "checkpoint": f"file:{written.root}"}
+        (tmp_path / "owner.json").write_text(json.dumps(mark))
+    assert [Path(name).name for name in found(other)] == [left]
+
+
 @pytest.mark.parametrize("mark", [{}, {"checkpoint": None}])
 def test_a_base_path_whose_mark_names_the_query_alone_is_its_own(
     written: WrittenCheckpoint, tmp_path: Path, mark: dict[str, None]

@@ -61,6 +61,12 @@ class Place:
         kind: bool = self.files.type_name == other.files.type_name
         return kind and mine.startswith(theirs)
 
+    def is_same(self, other: "Place") -> bool:
+        """Whether this is the other place, on local disks also by another name that links lead to."""
+        is_local = self.files.type_name == other.files.type_name == "local"
+        is_linked = is_local and os.path.realpath(self.path) == os.path.realpath(other.path)
+        return is_linked or (self.is_inside(other) and other.is_inside(self))
+
 
 def scheme_of(place: str) -> tuple[str | None, str]:
     """Return the scheme of a URI in lower case and the rest; for a local path None and the path."""

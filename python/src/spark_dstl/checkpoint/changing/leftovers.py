@@ -128,15 +128,15 @@ def _check_owner(checkpoint: CheckpointAccess, base: Storage) -> None:
     if isinstance(marked, str) and _is_copied(checkpoint, marked):
         raise DstlError(
             f"{base.place.shown} is marked as the base path of the checkpoint {marked}, of which {checkpoint.path} is "
-            "a copy: that one needs files that no entry here names, and nothing is deleted. Look for leftovers there, "
-            "or delete that one"
+            "a copy: that one needs files that no entry here names, and nothing is deleted. Look for leftovers there; "
+            "or delete that one, if it is not this one under another name"
         )
 
 
 def _is_copied(checkpoint: CheckpointAccess, marked: str) -> bool:
     """Whether the checkpoint `marked` by a base path is another of the same query, as a start of the query asks."""
     place, here = locate(marked, checkpoint.storage_options), checkpoint.storage.place
-    if place.is_inside(here) and here.is_inside(place):
+    if place.is_same(here):
         return False
     with suppress(CheckpointNotFound):
         return query_id(Storage(place)) == checkpoint.query
