@@ -120,6 +120,7 @@ def test_a_cursor_with_invalid_options_is_named(tmp_path: Path, options: str) ->
 def test_the_first_start_writes_where_the_next_one_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches that are committed between two starts are not left out."""
     begun: list[Position | None] = []
+    left = tmp_path / "to/0000000005.csv"
 
     class Query:
         """A query whose newest batch is 4 at the first start and 7 at the next; no start sees a later one."""
@@ -138,6 +139,10 @@ def test_the_first_start_writes_where_the_next_one_continues(tmp_path: Path, mon
     for _ in range(2):
         succeeded("follow", "checkpoint", "--to", tmp_path / "to", "--no-wait")
     assert begun == [None, Position(4, "entry")]
+    # A start from batch 5 with another format was interrupted after its cursor: the batch would have two files.
+    left.touch()
+    succeeded("follow", "checkpoint", "--to", tmp_path / "to", "--no-wait")
+    assert not left.exists()
 
 
 def test_a_batch_that_its_format_cannot_have_leaves_no_file(tmp_path: Path) -> None:

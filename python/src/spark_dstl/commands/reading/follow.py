@@ -85,9 +85,10 @@ def follow(
         with checkpoint.follow(after, selection) as followed:
             batches = followed.changes(until, waits=not no_wait)
             if files:
-                if first is not None:
+                if after is not None:
+                    # A start with --from that was interrupted after its cursor leaves files to be replaced.
                     files.replace_after(followed.position)
-                elif after is None:
+                else:
                     if until is not None and until < followed.position.batch:
                         raise click.UsageError(
                             f"--until {until} is before the newest batch, {followed.position.batch}: add --from"
