@@ -15,12 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
-from invoked import dstl
+from invoked import dstl, ended
 from progress_samples import operator
 from progress_samples import progress as sample
 from written_checkpoint import WrittenCheckpoint
 
-from spark_dstl.checkpoint.storage import Storage
+from spark_dstl.checkpoint import rows
+from spark_dstl.checkpoint.storage import Storage, StoredObject
+from spark_dstl.checkpoint.survey import entries_of
 from spark_dstl.commands import console, main
 from spark_dstl.commands.console.printing import print_rows
 from spark_dstl.commands.console.progress import ProgressLine
@@ -313,3 +315,19 @@ def test_standard_output_may_lack_characters(tmp_path: Path) -> None:
 def test_a_path_of_unknown_characters_is_named() -> None:
     result = dstl("ls", "/checkpoints/\udcc3")
     assert (result.exit_code, "'/checkpoints/\\udcc3' has bytes that are no characters" in result.output) == (1, True)
+
+
+@pytest.mark.parametrize("options", [(), ("--segments",), ("--output", "json")])
+def test_an_entry_that_the_query_deletes_before_it_is_read_is_named(
+    written: WrittenCheckpoint, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...]
+) -> None:
+    """It is not one without content."""
+
+    def listed_and_deleted(storage: Storage) -> dict[int, StoredObject]:
+        found = entries_of(storage)
+        (written.root / "commits/1").unlink(missing_ok=True)
+        return found
+
+    monkeypatch.setattr(rows, "entries_of", listed_and_deleted)
+    told = ended(1, "log", written.root, "--batch", "1", *options)
+    assert "has no commit entry of batch 1; it has those of batches 0 to 5" in told.output

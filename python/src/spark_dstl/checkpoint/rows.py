@@ -104,6 +104,8 @@ def _read(
         # The query deletes entries that it does not need.
         if found is not None:
             yield number, there[number], found
+        elif batch is not None:
+            raise no_entry(checkpoint.storage, batch)
 
 
 def objects(checkpoint: CheckpointAccess) -> Iterator[Row]:

@@ -47,7 +47,7 @@ def log(at: Location, batch: int | None, segments: bool, form: str) -> None:
 
     with at.opened() as checkpoint:
         if batch is not None and form == "table":
-            (row,) = checkpoint.entries(batch).read_all().to_pylist() or [{}]
+            (row,) = checkpoint.entries(batch).read_all().to_pylist()
             lines = fields((name, cell(name, value)) for name, value in row.items() if value is not None)
             print_report("text", row, lambda: [*lines, ""])
             damaged = bool(row.get("damage"))
