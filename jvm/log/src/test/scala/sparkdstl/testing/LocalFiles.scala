@@ -6,7 +6,6 @@ import java.nio.file.{FileVisitResult, Files, NoSuchFileException, Path, SimpleF
 import java.nio.file.attribute.BasicFileAttributes
 
 import scala.collection.mutable
-import scala.jdk.CollectionConverters._
 
 /** Recursive operations on local directories. */
 object LocalFiles {
@@ -24,18 +23,25 @@ object LocalFiles {
   /** Deletes `directory` with its content. */
   def delete(directory: Path): Unit = visit(directory)(path => Files.deleteIfExists(path): Unit)
 
-  /** Copies `from` with its content, including empty directories, to `to`, which is created. */
+  /** Copies `from` with its content, including empty directories, to `to`, which is created, except what is deleted meanwhile. */
   def copy(from: Path, to: Path): Unit = {
-    val all = Files.walk(from)
-    try all.iterator.asScala.foreach(path => Files.copy(path, to.resolve(from.relativize(path))))
-    finally all.close()
+    def target(path: Path) = to.resolve(from.relativize(path))
+    visit(from, directory => Files.createDirectory(target(directory)): Unit) { path =>
+      try if (Files.isRegularFile(path)) Files.copy(path, target(path)): Unit
+      catch { case _: NoSuchFileException => () }
+    }
   }
 
-  /** Calls `see` with each file, and with each directory after its content. */
-  private def visit(directory: Path)(see: Path => Unit): Unit =
+  /** Calls `enter` with each directory before its content, and `see` with each file, and with each directory after its content. */
+  private def visit(directory: Path, enter: Path => Unit = _ => ())(see: Path => Unit): Unit =
     Files.walkFileTree(
       directory,
       new SimpleFileVisitor[Path] {
+        override def preVisitDirectory(visited: Path, attributes: BasicFileAttributes): FileVisitResult = {
+          enter(visited)
+          FileVisitResult.CONTINUE
+        }
+
         override def visitFile(file: Path, attributes: BasicFileAttributes): FileVisitResult = {
           see(file)
           FileVisitResult.CONTINUE
