@@ -207,11 +207,14 @@ def test_a_commit_during_the_rollback_is_an_error_and_keeps_its_changelogs(
     assert (written.root / "state/0/0/5.changelog").exists() == plain
 
 
+@pytest.mark.parametrize("snapshot", ["4.zip", "4_id.zip"])
 def test_an_interrupted_rollback_over_a_repartition_holds_a_lock_if_others_than_ours_read_its_snapshots(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, snapshot: str
 ) -> None:
     """A start would write the offsets again, with snapshots deleted, and stock Spark would repeat the batch before."""
     written = repartitioned(tmp_path / "q", 3, 2, STOCKS)
+    for path in list(written.root.glob("state/0/*/4.zip")):
+        path.rename(path.with_name(snapshot))
     delete, left = Storage.delete, 0
 
     def interrupted(storage: Storage, name: str) -> bool:
@@ -228,9 +231,11 @@ def test_an_interrupted_rollback_over_a_repartition_holds_a_lock_if_others_than_
         with spark_dstl.open(str(copy)) as checkpoint, suppress(KeyboardInterrupt):
             checkpoint.apply_rollback(checkpoint.plan_rollback(2), stopped=True)
         offsets = copy / f"offsets/{MOVED}"
-        is_whole = all((copy / name).exists() for name in (f"commits/{MOVED}", *(f"state/0/{n}/4.zip" for n in (0, 1))))
+        snapshots = [(copy / f"state/0/{partition}" / snapshot).exists() for partition in (0, 1)]
+        is_whole = all(snapshots) and (copy / f"commits/{MOVED}").exists()
         assert is_whole or not offsets.exists() or is_lock(offsets.read_bytes()), sorted(copy.rglob("*"))
         assert offsets.exists() or not (copy / f"commits/{MOVED}").exists()
+        assert offsets.exists() or not any(snapshots), "the lock is deleted last"
         left = 100
         with spark_dstl.open(str(copy)) as checkpoint:
             checkpoint.apply_rollback(checkpoint.plan_rollback(2), stopped=True)

@@ -11,7 +11,7 @@ maintenance may write one during the rollback: those are deleted last. So are pl
 needs its own until its entry is deleted, and if it runs again without changelogs, they would be read as its changes.
 
 Spark never loads a later snapshot with an id, but its maintenance takes it for the newest, and would delete those that
-the state is rebuilt from. It is deleted after the entries of its batch: the state may be in it alone.
+the state is rebuilt from. It is deleted after the commit entry of its batch: the state may be in it alone.
 
 With `offsets/N` of a repartition alone, Spark would run the batch with the new number of partitions on the state of the
 old number; with `commits/N` alone, a start on the log would write the other one, and stock Spark repeat the batch
@@ -105,14 +105,15 @@ def _deletions(checkpoint: CheckpointAccess, survey: Survey, to: int) -> Iterato
     there |= {f"state/{path}" for path in survey.state}
     for batch in sorted(batches, reverse=True):
         entry, offsets, snapshots = f"commits/{batch}", f"offsets/{batch}", sorted(zips.get(batch, []))
+        later = sorted(with_ids.get(batch, []))
         if batch not in survey.entries or not survey.entries[batch].is_repartition:
-            order = (*snapshots, entry, offsets)
+            order = (*snapshots, entry, offsets, *later)
         elif survey.is_ours:
-            order = (offsets, entry, *snapshots)
+            order = (offsets, entry, *snapshots, *later)
         else:
-            order = (entry, *snapshots, offsets)
+            order = (entry, *snapshots, *later, offsets)
             there.add(offsets)
-        for name in (*order, *sorted(with_ids.get(batch, [])), *described.get(batch, [])):
+        for name in (*order, *described.get(batch, [])):
             if name in there:
                 yield from checksums_of(name, there)
                 yield name
