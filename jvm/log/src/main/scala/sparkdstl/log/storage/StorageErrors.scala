@@ -26,9 +26,9 @@ object StorageErrors {
   private val Refusals = Set(401, 403)
   private val StatusInMessage = """Status Code: (\d{3})""".r.unanchored
 
-  // Statuses that refuse a request without excluding the effect of an earlier one: timeout, conflict, and a client that closed
-  // the connection.
-  private val TellsNothing = Set(408, Conflict, 499)
+  // Statuses that refuse a request without excluding the effect of an earlier one: an upload that is unknown or ended, timeout,
+  // conflict, too many requests, and a client that closed the connection.
+  private val TellsNothing = Set(404, 408, Conflict, 410, 429, 499)
 
   // Quotas of HDFS, and S3A's exception for a missing bucket; then the words of file systems.
   private val OperatorsErrors = Set("NSQuotaExceededException", "DSQuotaExceededException", "UnknownStoreException")
@@ -105,12 +105,22 @@ object StorageErrors {
     error.getClass.getSimpleName == "PathComponentTooLongException"
   }
 
-  /** The HTTP status of an exception: from the method `statusCode` of S3A and the AWS SDK, or from the message. */
+  /** The HTTP status of an exception: from a method of its client's exceptions, or from the message. */
   private def statusOf(error: Throwable): Option[Int] = statusByMethod(error).orElse(statusByMessage(error))
 
   private def statusByMethod(error: Throwable): Option[Int] =
-    try Some(error.getClass.getMethod("statusCode").invoke(error)).collect { case status: Integer => status.intValue }
+    try Some(error.getClass.getMethod(statusMethod(error)).invoke(error)).collect { case status: Integer =>
+        status.intValue
+      }
     catch { case _: ReflectiveOperationException => None }
+
+  private def statusMethod(error: Throwable): String = error.getClass.getSimpleName match {
+    // Of Google's two clients; each connector has a copy of them in a package of its own.
+    case "GoogleJsonResponseException" | "HttpResponseException" => "getStatusCode"
+    case "StorageException" => "getCode"
+    // Of S3A and the AWS SDK.
+    case _ => "statusCode"
+  }
 
   private def statusByMessage(error: Throwable): Option[Int] = error.getMessage match {
     case StatusInMessage(status) => Try(status.toInt).toOption

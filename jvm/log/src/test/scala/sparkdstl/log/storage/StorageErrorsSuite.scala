@@ -16,6 +16,16 @@ class StorageErrorsSuite extends AnyFunSuite {
 
   class RemoteFileChangedException extends IOException("changed")
 
+  /** Has the name and the method of an exception of Google's client, as the connectors wrap it. */
+  class GoogleJsonResponseException(status: Int) extends IOException("service said no") {
+    def getStatusCode: Int = status
+  }
+
+  /** Has the name and the method of an exception of Google's newer client. */
+  class StorageException(status: Int) extends RuntimeException("service said no") {
+    def getCode: Int = status
+  }
+
   private val taken = new FileAlreadyExistsException("x")
   private val denied = new AccessControlException("no")
   private val missing = new FileNotFoundException("x")
@@ -23,7 +33,10 @@ class StorageErrorsSuite extends AnyFunSuite {
 
   private def service(statuses: Int*): Seq[IOException] = statuses.map(new ServiceException(_))
 
-  private def wrapped(error: IOException): IOException = new IOException("wrapped", error)
+  private def google(status: Int): Seq[IOException] =
+    Seq(new GoogleJsonResponseException(status), new StorageException(status)).map(wrapped)
+
+  private def wrapped(error: Throwable): IOException = new IOException("wrapped", error)
 
   private def all(errors: Seq[Throwable])(holds: Throwable => Boolean): Unit =
     errors.foreach(error => assert(holds(error), error))
@@ -32,8 +45,12 @@ class StorageErrorsSuite extends AnyFunSuite {
     val told =
       new IOException("At least one of the pre-conditions did not hold (Service: S3, Status Code: 412, Request ID: 1)")
     val classes = Seq(taken, new java.nio.file.FileAlreadyExistsException("x"), new RemoteFileChangedException)
-    all(classes ++ service(412) ++ Seq(told, wrapped(new ServiceException(412))))(StorageErrors.meansAlreadyExists)
-    all(service(503) ++ Seq(new IOException("412 bytes missing"), missing))(!StorageErrors.meansAlreadyExists(_))
+    all(classes ++ service(412) ++ Seq(told, wrapped(new ServiceException(412))) ++ google(412))(
+      StorageErrors.meansAlreadyExists
+    )
+    all(
+      service(503) ++ google(503) ++ Seq(new IOException("412 bytes missing"), missing)
+    )(!StorageErrors.meansAlreadyExists(_))
   }
 
   test("a concurrent request is distinguished from a conflict") {
@@ -47,7 +64,7 @@ class StorageErrorsSuite extends AnyFunSuite {
     // The message of S3A's analytics streams.
     val inWords = "Server error accessing s3://b/x, request failed with: Access Denied. (Service: S3, Status Code: 403)"
     all(
-      lasting ++ service(401) ++ Seq(tooLong, new IOException(inWords), wrapped(denied))
+      lasting ++ service(401) ++ google(403) ++ Seq(tooLong, new IOException(inWords), wrapped(denied))
     )(!StorageErrors.isRetryable(_))
     all(
       service(503) ++ Seq(missing, new IOException("reset"), new IOException(null: String))
@@ -64,12 +81,12 @@ class StorageErrorsSuite extends AnyFunSuite {
 
   test("refusals by storage are definite") {
     val refusals = Seq(taken, denied, missing, tooLong, new UnsupportedOperationException, new AttemptNotMade("none"))
-    all(refusals ++ service(400, 412) :+ wrapped(new ServiceException(403)))(StorageErrors.isDefinite)
+    all(refusals ++ service(400, 412) ++ google(400) :+ wrapped(new ServiceException(403)))(StorageErrors.isDefinite)
   }
 
   test("a missing answer or an answer about another request is not definite") {
     val none = Seq(new IOException("reset"), new java.io.InterruptedIOException, wrapped(missing), new OutOfMemoryError)
-    all(none ++ service(500, 503, 408, 409))(!StorageErrors.isDefinite(_))
+    all(none ++ service(500, 503, 408, 409, 429) ++ google(404) ++ google(410))(!StorageErrors.isDefinite(_))
   }
 
   /** Has the name and the status of the SDK's exception. */
