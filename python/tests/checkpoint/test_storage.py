@@ -2,11 +2,13 @@
 import resource
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import fs
 from written_checkpoint import WrittenCheckpoint
 
 import spark_dstl
@@ -14,7 +16,7 @@ from spark_dstl import dependencies
 from spark_dstl.checkpoint import storage as module
 from spark_dstl.checkpoint.java.gateway import Gateway, JvmOptions
 from spark_dstl.checkpoint.java.state import StateReader
-from spark_dstl.checkpoint.locate import StorageOptions, locate, server_of
+from spark_dstl.checkpoint.locate import Place, StorageOptions, locate, server_of
 from spark_dstl.checkpoint.storage import Readers, Storage, at_once
 from spark_dstl.errors import DstlError, JvmFailed, MissingPackage, UnreadableStorage
 
@@ -29,8 +31,45 @@ def directory(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture(params=["local", "uri", "s3"])
+class LikeGcs:
+    """Local files as pyarrow's client of GCS shows objects.
+
+    It lists only directories that an object marks, of which there are none, and refuses to read from the end.
+    """
+
+    type_name = "gcs"
+
+    def __init__(self) -> None:
+        self._files = fs.LocalFileSystem()
+
+    def get_file_info(self, of: Any) -> Any:
+        found = self._files.get_file_info(of)
+        return [info for info in found if info.is_file] if isinstance(found, list) else found
+
+    @contextmanager
+    def open_input_file(self, path: str) -> Iterator[Any]:
+        with self._files.open_input_file(path) as file:
+            yield FileLikeGcs(file)
+
+    def delete_file(self, path: str) -> None:
+        self._files.delete_file(path)
+
+
+class FileLikeGcs:
+    def __init__(self, file: Any) -> None:
+        self.size = file.size
+        self._file = file
+
+    def read_at(self, length: int, offset: int) -> Any:
+        if offset >= self.size():
+            raise OSError("OUT_OF_RANGE: the requested range cannot be satisfied")
+        return self._file.read_at(length, offset)
+
+
+@pytest.fixture(params=["local", "uri", "s3", "gcs"])
 def storage(request: pytest.FixtureRequest, directory: Path, s3: Callable[[Path], str]) -> Storage:
+    if request.param == "gcs":
+        return Storage(Place(LikeGcs(), str(directory), "gs://bucket/q"))
     place = {"local": str(directory), "uri": f"file:{directory}", "s3": ""}[request.param]
     return Storage(locate(place or s3(directory)))
 
@@ -85,12 +124,17 @@ def test_objects_are_listed_with_their_sizes(storage: Storage) -> None:
     assert [stored.name for stored in storage.objects("dstl", recursive=True)] == ["dstl/data/1-x/a.log"]
     assert storage.objects("not/there") == []
     assert storage.directories() == ["commits", "dstl"]
+    assert storage.directories("dstl") == ["data"]
+    assert storage.directories("commits") == storage.directories("not/there") == []
 
 
 def test_ends_and_ranges_are_read(storage: Storage) -> None:
     tail = storage.tail("commits/0", 4)
     assert tail is not None
     assert (tail.content, tail.length, tail.is_whole) == (b"6789", 10, False)
+    longer = storage.tail("commits/0", 11)
+    assert longer is not None
+    assert (longer.content, longer.is_whole) == (b"0123456789", True)
     assert storage.range("commits/0", 2, 3) == b"234"
     assert storage.range("commits/0", 8, 30) == b"89"
     assert storage.range("commits/0", 30, 3) == b""

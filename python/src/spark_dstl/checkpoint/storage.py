@@ -73,13 +73,21 @@ class Storage:
         return sorted(objects, key=lambda stored: stored.name)
 
     def directories(self, directory: str = "") -> list[str]:
-        """Return the names of the directories in a directory."""
+        """Return the names of the directories in a directory. On GCS, pyarrow's client looks at each object below."""
+        start = len(self._path(directory).rstrip("/")) + 1
+        below = ((info, *info.path[start:].partition("/")) for info in self._listed(directory, self._lists_marked))
         kind = needed("pyarrow.fs", PURPOSE).FileType.Directory
-        return sorted(info.base_name for info in self._listed(directory, recursive=False) if info.type == kind)
+        return sorted({name for info, name, deeper, _ in below if deeper or info.type == kind})
 
     def is_empty(self) -> bool:
         """Whether there is nothing below the directory, or no directory."""
-        return not self._listed("", recursive=False)
+        return not self._listed("", self._lists_marked)
+
+    @property
+    def _lists_marked(self) -> bool:
+        # pyarrow's client of GCS lists a directory only if an object marks it, which few of Hadoop's and Spark's do.
+        gcs: bool = self.place.files.type_name == "gcs"
+        return gcs
 
     def _listed(self, directory: str, recursive: bool) -> list[Any]:
         select = needed("pyarrow.fs", PURPOSE).FileSelector
@@ -93,7 +101,7 @@ class Storage:
 
     def tail(self, name: str, length: int) -> Tail | None:
         """Return the last bytes of an object; None if it is missing."""
-        return self._open(name, lambda file, size: Tail(_read(file, max(size - length, 0), length), size))
+        return self._open(name, lambda file, size: Tail(_read(file, max(size - length, 0), min(length, size)), size))
 
     def range(self, name: str, offset: int, length: int) -> bytes | None:
         """Return a range of an object, up to its end; None if it is missing."""
