@@ -200,6 +200,17 @@ def test_objects_at_the_target_are_never_overwritten(written: PlainCheckpoint, t
     assert "is of another conversion, or of this query at another batch than now: 2" in refusal(written, target)
 
 
+@pytest.mark.parametrize("length", [0, 7])
+def test_a_conversion_that_was_killed_during_its_first_write_can_be_repeated(
+    written: PlainCheckpoint, tmp_path: Path, length: int
+) -> None:
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        note = tmp_path / "target" / NOTE
+        note.parent.mkdir(parents=True)
+        note.write_bytes(note_of(checkpoint, found(written))[:length])
+        assert checkpoint.plan_conversion(str(tmp_path / "target")).batch == 2
+
+
 def test_a_target_that_a_query_has_continued_is_refused(written: PlainCheckpoint, tmp_path: Path) -> None:
     target = tmp_path / "target"
     with spark_dstl.open(str(written.root)) as checkpoint:

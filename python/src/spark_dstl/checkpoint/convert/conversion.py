@@ -122,7 +122,8 @@ def _refuse_others(target: Target, checkpoint: CheckpointAccess, point: Point, n
             f"{place} is not empty: it has {there[0]}, and no {NOTE}, which a conversion begins with. Name a directory "
             "that is empty"
         )
-    if note != note_of(checkpoint, point):
+    # A killed conversion may have written a part of it.
+    if not note_of(checkpoint, point).startswith(note):
         raise CannotConvert(
             f"{target.shown(NOTE)} is of another conversion, or of this query at another batch than now: {point.batch} "
             "is committed. Name a directory that is empty"
