@@ -205,6 +205,21 @@ def test_a_repeated_export_rewrites_only_damaged_objects(written: WrittenCheckpo
     assert again.kept == first.written - 2
 
 
+@pytest.mark.parametrize("length", [0, 7])
+def test_an_export_that_was_killed_during_its_last_write_can_be_repeated(
+    written: WrittenCheckpoint, tmp_path: Path, length: int
+) -> None:
+    target = tmp_path / "target"
+    exported(written.root, target)
+    whole = contents(target)
+    (target / "metadata").write_bytes(whole[target / "metadata"][:length])
+    assert exported(written.root, target).written == 1
+    assert contents(target) == whole
+    (target / "metadata").write_bytes(b"theirs")
+    with spark_dstl.open(str(written.root)) as checkpoint, pytest.raises(CannotExport, match="has metadata, which"):
+        checkpoint.export(str(target), stopped=True)
+
+
 def test_an_export_overwrites_no_foreign_objects(written: WrittenCheckpoint, tmp_path: Path) -> None:
     theirs = tmp_path / "target/state/theirs"
     theirs.parent.mkdir(parents=True)
