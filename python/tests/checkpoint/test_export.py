@@ -15,7 +15,7 @@ from spark_dstl import CannotExport, QuerySeemsToRun
 from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.export import export
 from spark_dstl.checkpoint.export.export import Exported
-from spark_dstl.checkpoint.export.target import Planned, copies
+from spark_dstl.checkpoint.export.target import Planned, Target, copies
 from spark_dstl.checkpoint.storage import Storage, StoredObject
 from spark_dstl.checkpoint.survey import numbered
 from spark_dstl.errors import MissingLogObject
@@ -314,6 +314,22 @@ def test_an_export_is_refused_at_its_end_if_a_batch_was_committed_meanwhile(
         pytest.raises(QuerySeemsToRun, match="its newest batch is 10 and was 9"),
     ):
         checkpoint.export(str(tmp_path / "target"), stopped=True)
+    assert not (tmp_path / "target/metadata").exists()
+
+
+def test_an_export_that_is_killed_before_it_has_compared_all_leaves_no_usable_checkpoint(
+    written: WrittenCheckpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An earlier one may have left objects in full length with other bytes."""
+
+    def killed(_target: Target, _planned: Planned) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Target, "has", killed)
+    with spark_dstl.open(str(written.root)) as checkpoint, pytest.raises(KeyboardInterrupt):
+        checkpoint.export(str(tmp_path / "target"), stopped=True)
+    assert (tmp_path / "target/commits").exists()
+    assert not (tmp_path / "target/metadata").exists()
 
 
 def test_a_damaged_checkpoint_is_not_exported(written: WrittenCheckpoint, tmp_path: Path) -> None:

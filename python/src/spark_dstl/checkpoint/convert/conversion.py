@@ -59,10 +59,10 @@ def convert(checkpoint: CheckpointAccess, place: Place, stopped: bool = False) -
     refuse_old_spark(CannotConvert)
     target = Target(place, checkpoint, CannotConvert)
     activity.refuse_if_running(checkpoint, stopped)
-    point, stores, (*others, metadata) = _planned(checkpoint, target)
+    point, stores, needed = _planned(checkpoint, target)
     target.write(NOTE, [note_of(checkpoint, point)])
     # Spark starts no query on a checkpoint without offsets, so they are written after the state.
-    target.write_missing([one for one in others if one.name.startswith("state/")])
+    target.write_missing([one for one in needed if one.name.startswith("state/")])
     conversion = StoreConversion(checkpoint, checkpoint.gateway(), point, target)
     converted: list[NamedStores] = []
     written = 0
@@ -71,15 +71,15 @@ def convert(checkpoint: CheckpointAccess, place: Place, stopped: bool = False) -
         done, new = conversion.convert(one, sum(before.partitions for before in converted), total)
         converted.append(done)
         written += new
-    target.write_missing(others)
-    target.check(others)
-    if find_point(checkpoint) != point:
-        raise QuerySeemsToRun(
-            f"{checkpoint.path} has changed during the conversion: stop the query, delete {place.shown}, and "
-            "begin again"
-        )
-    target.write_missing([metadata])
-    target.check([metadata])
+
+    def refuse_if_changed() -> None:
+        if find_point(checkpoint) != point:
+            raise QuerySeemsToRun(
+                f"{checkpoint.path} has changed during the conversion: stop the query, delete {place.shown}, and "
+                "begin again"
+            )
+
+    target.write_all(needed, refuse_if_changed)
     return Conversion(checkpoint.path, place.shown, point.batch, point.begun, converted, written, kept=total - written)
 
 

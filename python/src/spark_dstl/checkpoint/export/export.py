@@ -85,10 +85,8 @@ def export(checkpoint: CheckpointAccess, place: Place, stopped: bool = False) ->
         begun = survey.begun if found.lost_begun is None else []
         plan = list(_planned(checkpoint, place.shown, Needed(judged, batches, begun), batches, begun))
         _refuse_others(target, plan)
-        written, total = target.write_missing(plan)
-        target.check(plan)
-    # A query that waited for input was not noticed.
-    activity.refuse_if_changed(checkpoint, newest)
+        # A query that waited for input was not noticed.
+        written, total = target.write_all(plan, lambda: activity.refuse_if_changed(checkpoint, newest))
     next_ = max(begun, default=None)
     return Exported(checkpoint.path, place.shown, newest, next_, batches, left_out, written, len(plan) - written, total)
 

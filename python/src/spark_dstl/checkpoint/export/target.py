@@ -92,6 +92,21 @@ class Target(Storage):
                 offset += len(wanted)
         return self.size(planned.name) == offset
 
+    def write_all(self, plan: Sequence[Planned], confirm: Callable[[], object]) -> tuple[int, int]:
+        """Write and compare all objects; return the number and bytes of the written ones.
+
+        `confirm`, which may raise, is called before the last one, without which the others are no checkpoint.
+        """
+        others = self._write_and_check(plan[:-1])
+        confirm()
+        last = self._write_and_check(plan[-1:])
+        return others[0] + last[0], others[1] + last[1]
+
+    def _write_and_check(self, plan: Sequence[Planned]) -> tuple[int, int]:
+        written = self.write_missing(plan)
+        self.check(plan)
+        return written
+
     def write_missing(self, plan: Sequence[Planned]) -> tuple[int, int]:
         """Write the objects that are missing or have another length; return their number and bytes."""
         there = {stored.name: stored.size for stored in self.objects(recursive=True)}
