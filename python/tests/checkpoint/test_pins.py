@@ -32,6 +32,17 @@ def test_a_pin_names_its_batch_and_its_time_and_has_a_copy_of_offsets(written: W
         assert written.pins == []
 
 
+@pytest.mark.parametrize("cut", [0, 7, 60])
+def test_a_pin_that_was_killed_during_its_write_does_not_hide_the_copy_in_another(
+    written: WrittenCheckpoint, cut: int
+) -> None:
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        made = pins.create_pin(checkpoint, 2, timedelta(hours=2))
+        whole = (written.root / made.object_name).read_bytes()
+        (written.root / "dstl/epochs/2-1-00000000-0000-4000-8000-000000000000.pin").write_bytes(whole[:cut])
+        assert pins.pinned_offsets(checkpoint.storage, 2) == (written.root / "offsets/2").read_bytes()
+
+
 def test_a_batch_that_spark_does_not_retain_cannot_be_pinned(written: WrittenCheckpoint) -> None:
     (written.root / "offsets/1").unlink()
     with spark_dstl.open(str(written.root)) as checkpoint:

@@ -128,9 +128,10 @@ def pinned_offsets(storage: Storage, batch: int) -> bytes | None:
     """Return the copy of `offsets/N` in a pin of the batch; None if no pin has one."""
     for pin in pins_of(storage):
         if pin.batch == batch:
-            content = storage.read(pin.object_name, _MAX_PIN)
-            if content is not None:
-                return content.partition(b"\n")[2]
+            copy = (storage.read(pin.object_name, _MAX_PIN) or b"").partition(b"\n")[2]
+            # A reader that was killed may have written a part of it.
+            if sparkfiles.offsets_in(copy):
+                return copy
     return None
 
 
