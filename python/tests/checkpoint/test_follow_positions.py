@@ -10,7 +10,7 @@ from written_checkpoint import WrittenCheckpoint
 import spark_dstl
 from spark_dstl.checkpoint.following.changes import Position
 from spark_dstl.checkpoint.reading import read_entry
-from spark_dstl.errors import HistoryChanged
+from spark_dstl.errors import CheckpointNotFound, HistoryChanged
 
 
 @pytest.fixture
@@ -51,6 +51,17 @@ def test_a_rollback_names_the_batch_that_a_follower_began_after(
         with pytest.raises(HistoryChanged) as raised:
             list(followed.changes(waits=False))
     assert raised.value.last == 2
+
+
+def test_a_position_whose_batch_was_rolled_back_is_refused_with_the_cause(
+    written: WrittenCheckpoint, checkpoint: spark_dstl.Checkpoint
+) -> None:
+    (written.root / "commits/3").unlink()
+    missing = "no commit entry of batch 3; it has those of batches 0 to 2"
+    with pytest.raises(CheckpointNotFound, match=rf"{missing}\. A follower has had it: the query was rolled back"):
+        following(checkpoint, Position(3, "id"))
+    with pytest.raises(CheckpointNotFound, match=rf"{missing}$"):
+        following(checkpoint, 3)
 
 
 def test_a_batch_that_was_rolled_back_and_run_again_is_seen_before_the_next_one(

@@ -93,7 +93,8 @@ class Followed:
         self.starts = 1
         """How often the follower has started: more than once if it has fallen behind, or could not follow a batch."""
         try:
-            self._position, self._run = self._begin(self._pin.batch if batch is None and self._pin else batch)
+            begins_after = self._pin.batch if batch is None and self._pin else batch
+            self._position, self._run = self._begin(begins_after, isinstance(after, Position))
             if isinstance(after, Position) and after.entry not in (None, self._position.entry):
                 raise self._rolled_back(after.batch)
             self._known.append(self._position)
@@ -202,7 +203,7 @@ class Followed:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _begin(self, batch: int | None) -> tuple[Position, str | None]:
+    def _begin(self, batch: int | None, was_followed: bool = False) -> tuple[Position, str | None]:
         storage = self._checkpoint.storage
         if batch is None:
             batch = newest_of(entries_of(storage), storage)
@@ -211,7 +212,13 @@ class Followed:
         if batch < 0:
             return Position(-1, None), None
         if entry is None:
-            raise no_entry(storage, batch)
+            missing = no_entry(storage, batch)
+            if not was_followed:
+                raise missing
+            raise CheckpointNotFound(
+                f"{missing}. A follower has had it: the query was rolled back, or has deleted it. Continue after a "
+                "batch that exists (dstl follow --from), and undo those that were rolled back"
+            )
         index = entry.index
         return Position(batch, index.entry if index else None), index.writer.run if index else None
 
