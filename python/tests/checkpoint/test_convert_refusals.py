@@ -17,6 +17,7 @@ from spark_dstl.checkpoint.convert import conversion, point
 from spark_dstl.checkpoint.convert.conversion import NOTE, note_of
 from spark_dstl.checkpoint.convert.stores import NamedStores
 from spark_dstl.checkpoint.sparkfiles import HDFS_BACKED, OURS, PROVIDER, STOCKS
+from spark_dstl.errors import MissingLogObject
 
 ROCKSDB_FORMAT = "spark.sql.streaming.stateStore.rocksdb.formatVersion"
 
@@ -221,6 +222,14 @@ def test_a_target_that_a_query_has_continued_is_refused(written: PlainCheckpoint
     assert "has offsets/3, which does not come from this conversion: a query has continued it" in refusal(
         written, target
     )
+
+
+def test_a_checkpoint_whose_metadata_is_deleted_is_not_converted(written: PlainCheckpoint, tmp_path: Path) -> None:
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        written.remove("metadata")
+        with pytest.raises(MissingLogObject, match="metadata was deleted"):
+            checkpoint.convert(str(tmp_path / "target"), stopped=True)
+    assert not (tmp_path / "target").exists()
 
 
 def test_source_and_target_must_be_apart(written: PlainCheckpoint) -> None:

@@ -18,7 +18,7 @@ from spark_dstl.checkpoint.convert.stores import (
     refuse_if_done,
     refuse_old_spark,
 )
-from spark_dstl.checkpoint.export.target import Planned, Target, copies, of_bytes
+from spark_dstl.checkpoint.export.target import Planned, Target, content_of, copies, of_bytes
 from spark_dstl.checkpoint.locate import Place
 from spark_dstl.checkpoint.sparkfiles import MAX_METADATA, numbered_directories
 from spark_dstl.errors import CannotConvert, QuerySeemsToRun
@@ -101,7 +101,7 @@ def _needed(checkpoint: CheckpointAccess, point: Point) -> Iterator[Planned]:
     for one in point.offsets:
         yield of_bytes(f"offsets/{one.batch}", one.content(one.converted()))
     yield of_bytes(f"commits/{point.batch}", point.commit)
-    yield of_bytes("metadata", storage.read("metadata", MAX_METADATA) or b"")
+    yield of_bytes("metadata", content_of(storage, "metadata", MAX_METADATA))
 
 
 def note_of(checkpoint: CheckpointAccess, point: Point) -> bytes:

@@ -17,16 +17,15 @@ from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.access import CheckpointAccess
 from spark_dstl.checkpoint.changing import activity
 from spark_dstl.checkpoint.export.needed import Needed
-from spark_dstl.checkpoint.export.target import Planned, Target, copies, of_bytes
+from spark_dstl.checkpoint.export.target import Planned, Target, content_of, copies, deleted, of_bytes
 from spark_dstl.checkpoint.format import names
 from spark_dstl.checkpoint.locate import Place
 from spark_dstl.checkpoint.pins import pin_if_possible
 from spark_dstl.checkpoint.reading import SegmentReader, read_entry
 from spark_dstl.checkpoint.sparkfiles import OURS, STOCKS
-from spark_dstl.checkpoint.storage import Storage
 from spark_dstl.checkpoint.survey import numbered
 from spark_dstl.checkpoint.verification.verify import look_once, rollback_obstacle
-from spark_dstl.errors import CannotExport, MissingLogObject
+from spark_dstl.errors import CannotExport
 
 _DESCRIPTION = re.compile("state/[0-9]+/_metadata/v2/[0-9]+")
 
@@ -111,30 +110,19 @@ def _planned(
                 yield one
             elif of == one.name:
                 # A checksum of Hadoop would be that of other bytes.
-                yield of_bytes(of, sparkfiles.moved(_read(storage, of, sparkfiles.MAX_OPERATOR), target))
+                yield of_bytes(of, sparkfiles.moved(content_of(storage, of, sparkfiles.MAX_OPERATOR), target))
     # A start reads the offsets of the batch before as well. A batch that was begun and is not committed runs again.
     there = numbered(storage.objects("offsets"))
     before = [one for one in (batches[0] - 1,) if one in there]
     offsets = [*before, *batches, *begun]
     read = checkpoint.readers.each
-    for batch, content in read(lambda one: _read(storage, f"offsets/{one}", sparkfiles.MAX_OFFSETS), offsets):
+    for batch, content in read(lambda one: content_of(storage, f"offsets/{one}", sparkfiles.MAX_OFFSETS), offsets):
         yield of_bytes(f"offsets/{batch}", content.replace(OURS.encode(), STOCKS.encode()))
     for batch, entry in read(partial(read_entry, storage), batches):
         if entry is None:
-            raise _deleted(storage, f"commits/{batch}")
+            raise deleted(storage, f"commits/{batch}")
         yield of_bytes(f"commits/{batch}", f"{entry.version_line}\n{entry.metadata_line}".encode())
-    yield of_bytes("metadata", _read(storage, "metadata", sparkfiles.MAX_METADATA))
-
-
-def _read(storage: Storage, name: str, limit: int) -> bytes:
-    content = storage.read(name, limit)
-    if content is None:
-        raise _deleted(storage, name)
-    return content
-
-
-def _deleted(storage: Storage, name: str) -> MissingLogObject:
-    return MissingLogObject(f"{storage.shown(name)} was deleted: a query runs on the checkpoint")
+    yield of_bytes("metadata", content_of(storage, "metadata", sparkfiles.MAX_METADATA))
 
 
 def _logged_state(checkpoint: CheckpointAccess, needed: Needed) -> Iterator[Planned]:
@@ -144,7 +132,7 @@ def _logged_state(checkpoint: CheckpointAccess, needed: Needed) -> Iterator[Plan
     newest_first = [batch for batch, facts in reversed(survey.entries.items()) if facts.index]
     for batch, entry in checkpoint.readers.each(partial(read_entry, checkpoint.storage), newest_first):
         if entry is None:
-            raise _deleted(checkpoint.storage, f"commits/{batch}")
+            raise deleted(checkpoint.storage, f"commits/{batch}")
         for segment in needed.segments(batch, entry.segments):
             name = segment.name
             if segment.kind == names.SNAPSHOT_FILE:

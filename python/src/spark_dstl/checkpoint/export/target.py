@@ -29,6 +29,19 @@ def of_bytes(name: str, content: bytes) -> Planned:
     return Planned(name, len(content), lambda: [content])
 
 
+def content_of(storage: Storage, name: str, limit: int) -> bytes:
+    """Return an object of at most `limit` bytes. Raises `MissingLogObject` if it is deleted."""
+    content = storage.read(name, limit)
+    if content is None:
+        raise deleted(storage, name)
+    return content
+
+
+def deleted(storage: Storage, name: str) -> MissingLogObject:
+    """Return the error for an object that is deleted while the checkpoint is copied."""
+    return MissingLogObject(f"{storage.shown(name)} was deleted: a query runs on the checkpoint")
+
+
 def copies(storage: Storage, directory: str) -> Iterator[Planned]:
     """Yield the plans of copies of all finished objects below a directory."""
     for stored in storage.objects(directory, recursive=True):
