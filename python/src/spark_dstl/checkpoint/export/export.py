@@ -149,6 +149,7 @@ def _refuse_others(target: Target, plan: list[Planned]) -> None:
         others.insert(0, "metadata")
     if others:
         raise CannotExport(
-            f"{target.place.shown} has {others[0]}, which does not come from this checkpoint as it is now: another "
-            "query's, or of an export that a query has continued since. Name a directory that is empty"
+            f"{target.place.shown} has {others[0]}, which does not come from this checkpoint as it is now: it is of "
+            "another query, of an export that began before the checkpoint changed, or of one that a query has "
+            "continued since. Name a directory that is empty"
         )
