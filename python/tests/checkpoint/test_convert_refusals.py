@@ -254,8 +254,8 @@ def test_a_checkpoint_that_changes_during_the_conversion_gets_no_metadata(
         def __init__(self, *_: object) -> None:
             written.offsets(3)
 
-        def convert(self, of: NamedStores, _done: int, _total: int) -> tuple[NamedStores, int]:
-            return of, 0
+        def convert(self, named: list[NamedStores]) -> tuple[list[NamedStores], int]:
+            return named, 0
 
     monkeypatch.setattr(Checkpoint, "gateway", lambda _self: None)
     monkeypatch.setattr(conversion, "StoreConversion", Running)

@@ -63,14 +63,7 @@ def convert(checkpoint: CheckpointAccess, place: Place, stopped: bool = False) -
     target.write(NOTE, [note_of(checkpoint, point)])
     # Spark starts no query on a checkpoint without offsets, so they are written after the state.
     target.write_missing([one for one in needed if one.name.startswith("state/")])
-    conversion = StoreConversion(checkpoint, checkpoint.gateway(), point, target)
-    converted: list[NamedStores] = []
-    written = 0
-    total = sum(one.partitions for one in stores)
-    for one in stores:
-        done, new = conversion.convert(one, sum(before.partitions for before in converted), total)
-        converted.append(done)
-        written += new
+    converted, written = StoreConversion(checkpoint, checkpoint.gateway(), point, target).convert(stores)
 
     def refuse_if_changed() -> None:
         if find_point(checkpoint) != point:
@@ -80,7 +73,8 @@ def convert(checkpoint: CheckpointAccess, place: Place, stopped: bool = False) -
             )
 
     target.write_all(needed, refuse_if_changed)
-    return Conversion(checkpoint.path, place.shown, point.batch, point.begun, converted, written, kept=total - written)
+    kept = sum(one.partitions for one in stores) - written
+    return Conversion(checkpoint.path, place.shown, point.batch, point.begun, converted, written, kept)
 
 
 def _planned(checkpoint: CheckpointAccess, target: Target) -> tuple[Point, list[NamedStores], list[Planned]]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from spark_dstl.checkpoint import sparkfiles
 from spark_dstl.checkpoint.access import CheckpointAccess
@@ -98,11 +99,9 @@ def refuse_if_done(checkpoint: CheckpointAccess, point: Point, stores: list[Name
     """
     if point.begun is None:
         return
-    for of in stores:
-        for partition in range(of.partitions):
-            place = Store(of.operator, partition, of.store).directory
-            if checkpoint.storage.size(f"state/{place}/{point.begun + 1}.delta") is None:
-                return
+    places = [Store(of.operator, partition, of.store).directory for of in stores for partition in range(of.partitions)]
+    if any(checkpoint.storage.size(f"state/{place}/{point.begun + 1}.delta") is None for place in places):
+        return
     raise CannotConvert(
         f"all tasks of batch {point.begun} of {checkpoint.path} were done, and it is not committed: its sink may have "
         "its output, and drop the batch when it comes again. Start the query as it is until the batch is committed, "
@@ -159,12 +158,14 @@ class StoreConversion:
                 "client with --jars, separated by commas, and settings with --conf spark.hadoop.…"
             ) from error
 
-    def convert(self, of: NamedStores, done: int, total: int) -> tuple[NamedStores, int]:
-        """Convert all partitions of a store name; return it with its rows, and the number of written stores."""
-        stores = [Store(of.operator, partition, of.store) for partition in range(of.partitions)]
+    def convert(self, named: list[NamedStores]) -> tuple[list[NamedStores], int]:
+        """Convert all partitions of these stores; return them with their rows, and the number of written stores."""
+        stores = [Store(of.operator, partition, of.store) for of in named for partition in range(of.partitions)]
         progress = self._checkpoint.progress
-        found = at_once(_AT_ONCE, self._one, stores, lambda here: progress("Converting stores", done + here, total))
-        return replace(of, rows=sum(rows for rows, _ in found)), sum(is_new for _, is_new in found)
+        found = at_once(_AT_ONCE, self._one, stores, lambda done: progress("Converting stores", done, len(stores)))
+        rows = iter([of_store for of_store, _ in found])
+        with_rows = [replace(of, rows=sum(islice(rows, of.partitions))) for of in named]
+        return with_rows, sum(is_new for _, is_new in found)
 
     def _one(self, store: Store) -> tuple[int, bool]:
         is_there = self._target.size(f"state/{store.directory}/{self._point.batch + 1}.zip") is not None
