@@ -51,6 +51,20 @@ def test_a_plain_snapshot_of_the_first_batch_is_one_until_the_batch_is_committed
     assert found(checkpoint.root) == []
 
 
+def test_unfinished_objects_of_the_state_are_leftovers_after_a_while(written: WrittenCheckpoint) -> None:
+    """Until then an executor or a repartition may be writing them."""
+    names = ["state/0/0/..6.zip.5eed.tmp.crc", "state/0/0/.6.zip.5eed.tmp"]
+    (written.root / "state/0/0").mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (written.root / name).touch()
+    assert found(written.root) == []
+    aged(written.root)
+    assert sorted(found(written.root)) == names
+    with spark_dstl.open(str(written.root)) as checkpoint:
+        done = checkpoint.delete_leftovers(checkpoint.leftovers())
+    assert (done.deleted, found(written.root)) == (2, [])
+
+
 @pytest.mark.parametrize("name", ["5.zip", "5_5eed.zip", "9.zip"])
 def test_plain_snapshots_above_the_log_are_leftovers_once_none_was_written_for_a_while(
     tmp_path: Path, name: str

@@ -99,6 +99,10 @@ def among(survey: Survey, storage: Storage, base: Storage, listed: Iterable[Stor
     for stored in (*claims, *storage.objects("commits"), *storage.objects("offsets")):
         if names.is_unfinished(stored.name):
             yield left(storage, stored, "it was never finished")
+    for stored in survey.state.values():
+        # An executor or a repartition may be writing one that is new.
+        if names.is_unfinished(stored.name) and activity.is_quiet(stored):
+            yield left(storage, stored, "it was never finished")
     newest = -1 if survey.newest is None else survey.newest
     for facts in survey.stores.values():
         for (version, unique), stored in facts.zips.items():
@@ -151,7 +155,7 @@ def delete_leftovers(
     activity.refuse_if_changed(checkpoint, found.newest)
     survey = checkpoint.survey()
     base = checkpoint.base(survey.base)
-    there = {f"state/{path}" for path in survey.state}
+    there = {f"state/{path}" for path in survey.state} - {one.name for one in found.objects}
 
     def delete(one: Leftover) -> bool:
         if one.in_base:

@@ -30,7 +30,7 @@ def gc(at: Location, dry: bool, stopped: bool, output: str) -> None:
     and plain snapshots of versions that are not committed. On storage that creates exclusively a query deletes the data
     files, unfinished objects beside them and objects of checks after its first batch; the command is for queries that
     no longer run, for other storage, and for the rest. Snapshots of the next version are none if one was written within
-    15 minutes, because dstl repartition may be writing them.
+    15 minutes, because dstl repartition may be writing them; nor are unfinished objects of the state that are as new.
 
     Refused with exit code 4 if a query seems to run, by the signs of dstl rollback; with 1 if a commit entry cannot be
     read, because the objects that it names are then unknown.
