@@ -118,6 +118,8 @@ private[dstl] final class DriverSide(env: SparkEnv, resources: ProcessResources,
     val endpoint = new DriverEndpoint(env.rpcEnv, answer, runs, executors, sparkEnded)
     try {
       env.rpcEnv.setupEndpoint(Rpc.DriverName, endpoint): Unit
+      val removed = new RemovedExecutors(runs, resources.runtime.timer)
+      SparkContext.getActive.foreach(_.listenerBus.addToManagementQueue(removed))
       watchOver()
     } catch { case _: IllegalStateException => sparkEnded() } // Spark has ended already.
   }

@@ -27,7 +27,12 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.rpc.RpcEndpointRef
 import org.apache.spark.util.{RpcUtils, ShutdownHookManager, Utils}
 import org.apache.spark.sql.execution.streaming.state.dstl.runtime.{Checkpoint, ProcessResources}
-import org.apache.spark.sql.execution.streaming.state.dstl.transport.{ExecutorEndpoint, Rpc, RpcDriverLink}
+import org.apache.spark.sql.execution.streaming.state.dstl.transport.{
+  ExecutorEndpoint,
+  RemovedExecutors,
+  Rpc,
+  RpcDriverLink
+}
 
 /**
  * A run in this process: its writer, if the driver coordinates the run, and its reader.
@@ -105,7 +110,7 @@ private[dstl] final class WorkerSide(env: SparkEnv, resources: ProcessResources,
   /** An ended upload is reported to the driver at once; then the driver no longer needs the process. */
   private def uploadAndWait(): Unit = {
     uploadNow()
-    val until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(MaxExitDelayMillis)
+    val until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(RemovedExecutors.MaxExitDelayMillis)
     while (runs.all.exists(_.worker.exists(_.isUploading)) && System.nanoTime() < until)
       Thread.sleep(10)
   }
@@ -183,9 +188,6 @@ private object WorkerSide {
   /** Runs before Spark's hook, which has the default priority and ends an executor's threads and RPC. */
   private val BeforeExecutorStops = ShutdownHookManager.DEFAULT_SHUTDOWN_PRIORITY + 10
   private val DecommissionCheckMillis = 500L
-
-  /** How long uploads can delay the exit of a process. */
-  private val MaxExitDelayMillis = 10000L
 
   /** Bounded, because each scan of state is a run. */
   private val RememberedIdleRuns = 64
