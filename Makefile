@@ -144,7 +144,7 @@ check-newest-spark: ## fail if the newest minor version of Spark on PyPI has no 
 	  sed -n 's/^pyspark (\([0-9]*[.][0-9]*\)[.].*/\1/p') && case " $(SPARK_LINES) " in *" $$newest "*) ;; \
 	  *) echo "project/SparkLine.scala has no line for Spark $${newest:-of unknown version}: see CONTRIBUTING.md" >&2; exit 1;; esac
 
-docs: | java python ## write the generated files: docs/configuration.md, docs/errors.md, options.json of the Python package
+docs: | java python ## write the generated files: docs/configuration.md, options.json of the Python package
 	@$(SBT) log/generateDocs
 
 docs-site: .build/docs/ready ## build the docs site into target/site; fails on a dead link

@@ -10,8 +10,8 @@ object Tooling {
   val jar = taskKey[File]("Builds the users' jar, puts it into target/ and a copy into the Python package")
   val testJar = taskKey[File]("Packs the test classes of both modules, for end-to-end tests, into target/")
   val benchJar = taskKey[File]("Packs the benchmark into target/")
-  val generateDocs = taskKey[Unit]("Writes the files that are generated from the options and the error conditions")
-  val checkDocs = taskKey[Unit]("Fails if a file generated from the options or the error conditions is out of date")
+  val generateDocs = taskKey[Unit]("Writes the files that are generated from the options")
+  val checkDocs = taskKey[Unit]("Fails if a file generated from the options is out of date")
   val checkCoordinates =
     taskKey[Unit]("Fails if the Python package or the docs name the artifact for Maven or the repository otherwise")
   val verify = taskKey[Unit]("Runs every check there is, to the end, and writes what failed to target/verify.txt")
@@ -37,7 +37,7 @@ object Tooling {
     copies.head
   }
 
-  /** Runs the generator of docs/configuration.md, docs/errors.md and the Python package's options.json. */
+  /** Runs the generator of docs/configuration.md and the Python package's options.json. */
   def docsGenerator(arguments: String*): Def.Initialize[Task[Unit]] = Def.task {
     val main = "sparkdstl.log.config.DocsMain"
     val root = (LocalRootProject / baseDirectory).value

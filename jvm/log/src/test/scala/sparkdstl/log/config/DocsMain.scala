@@ -5,8 +5,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.nio.file.{Files, Path, Paths}
 
 /**
- * Writes the files generated from [[LogOptions]] and [[ErrorReference]]: `docs/configuration.md`, the Python package's
- * `options.json`, and `docs/errors.md`.
+ * Writes the files generated from [[LogOptions]]: `docs/configuration.md`, and the Python package's `options.json`.
  *
  * Arguments: the repository's root; `--check` to write nothing and exit with 1 when a file is not up to date.
  */
@@ -30,7 +29,6 @@ object DocsMain {
   private[config] def files: Seq[(String, String)] =
     Seq(
       "docs/configuration.md" -> reference,
-      "docs/errors.md" -> errors,
       "python/src/spark_dstl/options.json" -> json
     )
 
@@ -68,24 +66,6 @@ object DocsMain {
        |
        |Compression follows Spark: segments hold the changelogs exactly as Spark's writer made them, so
        |`spark.sql.streaming.stateStore.compression.codec` decides.
-       |""".stripMargin
-  }
-
-  private def errors: String = {
-    val rows = ErrorReference.all.map(error =>
-      s"| `${error.condition}` | ${error.when} | ${error.meaning} | ${error.action} |"
-    )
-    s"""# Errors
-       |
-       |<!-- Generated from ErrorReference.scala by `make docs`; edit there. -->
-       |
-       |Each error of a query begins with its condition in brackets, names the object, and says what to do. The last committed
-       |batch is intact, and a restart continues from it, unless the table says otherwise. `start`: before the first batch of a
-       |run; `batch`: while a batch runs; `read`: when state is loaded.
-       |
-       || Condition | When | What it means | What to do |
-       ||---|---|---|---|
-       |${rows.mkString("\n|")}
        |""".stripMargin
   }
 

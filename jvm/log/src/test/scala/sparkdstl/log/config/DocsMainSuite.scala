@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package sparkdstl.log.config
 
-import java.nio.file.{Files, Path, Paths}
+import java.nio.file.Files
 
 import scala.jdk.CollectionConverters._
 
@@ -13,7 +13,6 @@ import sparkdstl.testing.TemporaryDirectory
 
 class DocsMainSuite extends AnyFunSuite {
   private val Reference = "docs/configuration.md"
-  private val Errors = "docs/errors.md"
   private val Options = "python/src/spark_dstl/options.json"
 
   test("--check fails on a missing and on a changed file, and writes nothing") {
@@ -22,7 +21,7 @@ class DocsMainSuite extends AnyFunSuite {
       assert(DocsMain.run(Array("--check", root.toString)) == 1)
       assert(!Files.exists(root.resolve("docs")))
       DocsMain.run(Array(root.toString)): Unit
-      Seq(Reference, Errors, Options).foreach { name =>
+      Seq(Reference, Options).foreach { name =>
         val changed = Files.readString(root.resolve(name)) + "\n"
         Files.writeString(root.resolve(name), changed)
         assert(DocsMain.run(Array("--check", root.toString)) == 1, name)
@@ -37,20 +36,6 @@ class DocsMainSuite extends AnyFunSuite {
     val rows = content(Reference).linesIterator.filter(_.startsWith("| `")).toSeq
     assert(rows.map(_.split('|')(1).trim) == LogOptions.all.map(option => s"`${option.key}`"))
     rows.foreach(row => assert(row.count(_ == '|') == 6, row))
-  }
-
-  test("the page of errors has one row for each condition in the main code") {
-    val condition = "\"(DSTL_[A-Z_]+)\"".r
-    val inCode = Seq("src/main", "../spark/src/main")
-      .flatMap(directory => scalaFiles(Paths.get(directory)))
-      .flatMap(file => condition.findAllMatchIn(Files.readString(file)).map(_.group(1)))
-    assert(ErrorReference.all.map(_.condition).sorted == inCode.distinct.sorted)
-    val rows = content(Errors).linesIterator.filter(_.startsWith("| `")).toSeq
-    assert(rows.map(_.split('|')(1).trim) == ErrorReference.all.map(error => s"`${error.condition}`"))
-    rows.foreach { row =>
-      assert(row.count(_ == '|') == 5, row)
-      row.split('|').foreach(cell => assert(cell.trim.split("\\s+").length <= 20, cell))
-    }
   }
 
   test("options.json is valid JSON and holds each option's properties") {
@@ -79,12 +64,6 @@ class DocsMainSuite extends AnyFunSuite {
         assert(node.get("values").elements.asScala.map(_.asText).toSeq == choice.names)
       case _ => assert(!node.has("min") && !node.has("values"))
     }
-  }
-
-  private def scalaFiles(directory: Path): Seq[Path] = {
-    val walk = Files.walk(directory)
-    try walk.iterator.asScala.filter(_.toString.endsWith(".scala")).toVector
-    finally walk.close()
   }
 
   private def content(name: String): String = DocsMain.files.toMap.apply(name)
