@@ -145,7 +145,7 @@ check-newest-spark: ## fail if the newest minor version of Spark on PyPI has no 
 	  *) echo "project/SparkLine.scala has no line for Spark $${newest:-of unknown version}: see CONTRIBUTING.md" >&2; exit 1;; esac
 
 docs: | java python ## write the generated files: docs/configuration.md, options.json of the Python package
-	@$(SBT) log/generateDocs
+	@$(SBT) "log/Test/runMain sparkdstl.log.config.DocsMain $(CURDIR)"
 
 docs-site: .build/docs/ready ## build the docs site into target/site; fails on a dead link
 	@NO_MKDOCS_2_WARNING=1 PYTHONPATH=python/src:project .build/docs/bin/python -m mkdocs build --strict

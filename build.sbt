@@ -73,8 +73,6 @@ lazy val log = (project in file("jvm/log"))
     Compile / sourceGenerators += softwareVersion.taskValue,
     Compile / run / fork := true,
     Coverage.settings,
-    generateDocs := docsGenerator().value,
-    checkDocs := docsGenerator("--check").value,
     noSparkOnClassPath
   )
 
@@ -265,7 +263,6 @@ lazy val root = (project in file("."))
         "formatting of build files" -> (Compile / scalafmtSbtCheck).result.value,
         "formatting of sources" ->
           scalafmtCheckAll.all(ScopeFilter(inProjects(log, sim, flaws, spark, bench, storage))).result.value,
-        "generated files" -> (log / checkDocs).result.value,
         "coordinates for Maven" -> (published / checkCoordinates).result.value,
         "compatibility of public classes" -> (published / mimaReportBinaryIssues).result.value,
         "tests of jvm/log" -> (log / Test / test).result.value,

@@ -10,8 +10,6 @@ object Tooling {
   val jar = taskKey[File]("Builds the users' jar, puts it into target/ and a copy into the Python package")
   val testJar = taskKey[File]("Packs the test classes of both modules, for end-to-end tests, into target/")
   val benchJar = taskKey[File]("Packs the benchmark into target/")
-  val generateDocs = taskKey[Unit]("Writes the files that are generated from the options")
-  val checkDocs = taskKey[Unit]("Fails if a file generated from the options is out of date")
   val checkCoordinates =
     taskKey[Unit]("Fails if the Python package or the docs name the artifact for Maven or the repository otherwise")
   val verify = taskKey[Unit]("Runs every check there is, to the end, and writes what failed to target/verify.txt")
@@ -35,16 +33,6 @@ object Tooling {
       Files.move(temporary.toPath, copy.toPath, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING)
     }
     copies.head
-  }
-
-  /** Runs the generator of docs/configuration.md and the Python package's options.json. */
-  def docsGenerator(arguments: String*): Def.Initialize[Task[Unit]] = Def.task {
-    val main = "sparkdstl.log.config.DocsMain"
-    val root = (LocalRootProject / baseDirectory).value
-    val logger = streams.value.log
-    val jvm = (Test / run / runner).value
-    val classPath = (Test / fullClasspath).value.files
-    jvm.run(main, classPath, root.getPath +: arguments, logger).get
   }
 
   /** Writes one line per check, `<name> ok` or `<name> failed`, then fails if one of them did. */

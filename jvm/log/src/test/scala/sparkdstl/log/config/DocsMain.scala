@@ -2,28 +2,16 @@
 package sparkdstl.log.config
 
 import java.nio.charset.StandardCharsets.UTF_8
-import java.nio.file.{Files, Path, Paths}
+import java.nio.file.{Files, Paths}
 
 /**
- * Writes the files generated from [[LogOptions]]: `docs/configuration.md`, and the Python package's `options.json`.
- *
- * Arguments: the repository's root; `--check` to write nothing and exit with 1 when a file is not up to date.
+ * Writes the files generated from [[LogOptions]]: `docs/configuration.md`, and the Python package's `options.json`. Its argument
+ * is the repository's root.
  */
 object DocsMain {
 
-  def main(arguments: Array[String]): Unit = {
-    val code = run(arguments)
-    if (code != 0) sys.exit(code)
-  }
-
-  /** Runs `main` and returns the exit code. */
-  private[config] def run(arguments: Array[String]): Int = {
-    val check = arguments.contains("--check")
-    val root = Paths.get(arguments.find(!_.startsWith("--")).getOrElse("."))
-    val stale = files.filter { case (name, content) => outdated(root.resolve(name), content) }
-    if (check) stale.foreach { case (name, _) => System.err.println(s"$name is not up to date: run 'make docs'") }
-    else stale.foreach { case (name, content) => write(root.resolve(name), content) }
-    if (check && stale.nonEmpty) 1 else 0
+  def main(arguments: Array[String]): Unit = files.foreach { case (name, content) =>
+    Files.writeString(Paths.get(arguments.head, name), content, UTF_8)
   }
 
   private[config] def files: Seq[(String, String)] =
@@ -31,15 +19,6 @@ object DocsMain {
       "docs/configuration.md" -> reference,
       "python/src/spark_dstl/options.json" -> json
     )
-
-  private def outdated(file: Path, content: String): Boolean =
-    !Files.exists(file) || Files.readString(file, UTF_8) != content
-
-  private def write(file: Path, content: String): Unit = {
-    Files.createDirectories(file.getParent)
-    Files.writeString(file, content, UTF_8)
-    println(s"wrote $file")
-  }
 
   private def reference: String = {
     val rows = LogOptions.all.map { option =>
