@@ -4,7 +4,7 @@ import sbt.Keys._
 
 /** Collects the jars that the storage tests need outside of the checkout, where `make clean` leaves them. */
 object StorageJars {
-  val connectorJars = taskKey[Unit]("Puts the connectors to S3 and to Azure into the cache of this project's tools")
+  val connectorJars = taskKey[Unit]("Puts the connectors to S3, Azure and GCS into the cache of this project's tools")
   val serverJars =
     taskKey[Unit]("Puts HDFS, what starts it, Kafka, and Spark's connectors to Kafka and Delta into that cache")
 
@@ -16,6 +16,15 @@ object StorageJars {
     Seq(
       ("org.apache.hadoop" % "hadoop-azure" % hadoopVersion % Abfs).intransitive(),
       ("org.wildfly.openssl" % "wildfly-openssl" % "2.1.4.Final" % Abfs).intransitive()
+    )
+
+  /** The connectors to Google's storage: its own, of which newer versions are not on Maven Central as a whole, and Hadoop's. */
+  private val Gcs = config("gcs").hide
+  private val HadoopGcp = config("hadoop-gcp").hide
+  private val toGoogle = (hadoopVersion: String) =>
+    Seq(
+      ("com.google.cloud.bigdataoss" % "gcs-connector" % "4.0.0" % Gcs).classifier("shaded").intransitive(),
+      ("org.apache.hadoop" % "hadoop-gcp" % hadoopVersion % HadoopGcp).intransitive()
     )
 
   /** Libraries that every Spark has on its class path. */
@@ -55,18 +64,19 @@ object StorageJars {
     (organization % name % version % S3a).excludeAll(sparkHas.map(ExclusionRule(_)): _*)
   }
 
-  /** For the Hadoop of the chosen Spark line; Azure's connector for the default line only. */
+  /** For the Hadoop of the chosen Spark line; those to Azure and GCS for the default line only. */
   def connectorSettings(hadoopVersion: String): Seq[Def.Setting[_]] = {
     val isDefault = hadoopVersion == SparkLine.Default.hadoop
     Seq(
-      ivyConfigurations ++= Seq(S3a, Abfs),
-      libraryDependencies ++= connector(hadoopVersion) ++ (if (isDefault) toAzure(hadoopVersion) else Nil),
+      ivyConfigurations ++= Seq(S3a, Abfs, Gcs, HadoopGcp),
+      libraryDependencies ++=
+        connector(hadoopVersion) ++ (if (isDefault) toAzure(hadoopVersion) ++ toGoogle(hadoopVersion) else Nil),
       publish / skip := true,
       connectorJars := {
         val found = update.value
         def jars(of: Configuration) = found.select(configurationFilter(of.name))
         replace(s"${S3a.name}-$hadoopVersion", jars(S3a))
-        if (isDefault) replace(Abfs.name, jars(Abfs))
+        if (isDefault) Seq(Abfs, Gcs, HadoopGcp).foreach(of => replace(of.name, jars(of)))
       }
     )
   }

@@ -18,7 +18,7 @@ elif [ "$(cat "$tools/.azurite.built" 2>/dev/null)" != "$azurite" ]; then
 fi
 
 if ! command -v go >/dev/null; then
-  echo "make storage-tools: versitygw, MinIO and Toxiproxy need Go 1.26 or newer, and there is no go on the PATH;" \
+  echo "make storage-tools: versitygw, MinIO, fake-gcs-server and Toxiproxy need Go 1.26 or newer, and there is no go on the PATH;" \
     "tests that need them are skipped" >&2
   exit 0
 fi
@@ -35,5 +35,6 @@ build() {
 
 build versitygw github.com/versity/versitygw/cmd/versitygw@v1.8.0
 build toxiproxy-server github.com/Shopify/toxiproxy/v2/cmd/server@v2.5.0 server
+build fake-gcs-server github.com/fsouza/fake-gcs-server@v1.56.1
 # Only where asked for: `MINIO=1 make storage-tools`. It has no version that Go knows, so this is a commit.
 [ -z "${MINIO-}" ] || build minio github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c

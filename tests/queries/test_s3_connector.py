@@ -14,9 +14,10 @@ from verified import verified
 from counting import by_batch, by_operation
 from imitation import imitation
 from programs import connector
-from s3 import PROFILE, environment, on_s3
+from s3 import environment, on_s3
 from scenarios import Aggregation
 from servers import S3Server
+from settings import PROFILES
 from spark_facts import CREATES_EXCLUSIVELY_ON_S3, LINE
 from wire import Fault, Rule, wire
 
@@ -59,7 +60,7 @@ def test_the_connector_has_each_setting_of_the_profiles() -> None:
         classes = b"".join(archive.read(name) for name in archive.namelist() if name.endswith(".class"))
     named = {
         key
-        for profile in PROFILE.parent.glob("*.conf")
+        for profile in PROFILES.glob("*.conf")
         for key in re.findall(r"\bfs\.s3a\.[\w.]*\w", profile.read_text(encoding="utf-8"))
     }
     assert len(named) > 10

@@ -11,16 +11,13 @@ from harness import Run
 from programs import connector
 from scenarios import Scenario
 from servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server
-from settings import log_confs
+from settings import log_confs, profile
 
 ROOT = f"s3a://{BUCKET}"
-PROFILE = Path(__file__).resolve().parents[2] / "conf" / "storage" / "minio.conf"
 
 
 def s3a(address: str) -> dict[str, str]:
     """Return the shipped profile for such servers, with the address of this one."""
-    lines = PROFILE.read_text(encoding="utf-8").splitlines()
-    profile = dict(line.split(maxsplit=1) for line in lines if line and not line.startswith("#"))
     of_server = {
         "endpoint": address,
         "endpoint.region": REGION,
@@ -30,7 +27,7 @@ def s3a(address: str) -> dict[str, str]:
         # A proxy's faults apply to new connections: kept ones would escape them.
         "connection.ttl": "1s",
     }
-    return {**profile, **{f"spark.hadoop.fs.s3a.{name}": value for name, value in of_server.items()}}
+    return {**profile("minio"), **{f"spark.hadoop.fs.s3a.{name}": value for name, value in of_server.items()}}
 
 
 def environment(address: str) -> dict[str, str]:

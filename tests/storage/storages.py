@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 import spark_dstl
+from google_server import GoogleServer, google, of_google
 from harness import Run
-from programs import connector
+from programs import connector, jars
 from s3 import ROOT, environment, names_on, s3a, with_jars
 from scenarios import Scenario
-from servers import OTHER_BUCKET, S3_SERVERS, Hdfs, S3Process, hdfs
+from servers import BUCKET, OTHER_BUCKET, S3_SERVERS, Hdfs, S3Process, hdfs
 from settings import log_confs
 from spark_dstl import Checkpoint, JvmOptions
 from wire import wire
@@ -164,6 +165,56 @@ class OnHdfs(Storage):
         yield Watched({}, self._cluster.transactions, a_batch=20)
 
 
+class OnGoogle(Storage):
+    """An imitation of Google's storage, through Google's connector."""
+
+    root = f"gs://{BUCKET}"
+
+    def __init__(self, server: GoogleServer) -> None:
+        self._server = server
+        self.confs = of_google(server.address)
+
+    def reached(self, confs: Mapping[str, str]) -> dict[str, str]:
+        jars_of_query = [confs.get("spark.jars", ""), *map(str, jars("gcs"))]
+        return {**confs, "spark.jars": ",".join(filter(None, jars_of_query)), **self.confs}
+
+    @contextmanager
+    def opened(self, checkpoint: str) -> Iterator[Checkpoint]:
+        options = JvmOptions(jars=tuple(map(str, jars("gcs"))), conf=self.confs)
+        with spark_dstl.open(checkpoint, jvm=options) as found:
+            yield found
+
+    def files(self, directory: str) -> list[str]:
+        return self._server.names(directory)
+
+    def unfinished(self, directory: str) -> list[str]:  # noqa: ARG002
+        # Uploads that were not finished are not listed; the server forgets them.
+        return []
+
+    @contextmanager
+    def elsewhere(self, work: Path) -> Iterator[Elsewhere]:
+        path = f"gs://{OTHER_BUCKET}/{work.name}"
+        yield Elsewhere(path, lambda: self.files(path))
+
+    @contextmanager
+    def watched(self) -> Iterator[Watched]:
+        """Through a proxy, which uploads pass by after their first request."""
+        with wire(self._server.port) as between:
+
+            def changes() -> int:
+                with between.lock:
+                    return sum(seen.method in CHANGES_SOMETHING for seen in between.seen)
+
+            yield Watched(of_google(between.address), changes, a_batch=3)
+
+
+@contextmanager
+def on_google(work: Path) -> Iterator[Storage]:
+    """Run an imitation of Google's storage."""
+    with google(work / "server") as server:
+        yield OnGoogle(server)
+
+
 @contextmanager
 def on_s3(name: str, work: Path) -> Iterator[Storage]:
     """Run the S3 server of that name."""
@@ -181,4 +232,5 @@ def on_hdfs(work: Path) -> Iterator[Storage]:
 STORAGES: dict[str, Callable[[Path], AbstractContextManager[Storage]]] = {
     **{name: partial(on_s3, name) for name in S3_SERVERS},
     "hdfs": on_hdfs,
+    "gcs": on_google,
 }

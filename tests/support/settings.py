@@ -14,7 +14,9 @@ from pathlib import Path
 
 import class_archive
 
-LOG_CONFIG = Path(__file__).resolve().parents[2] / "conf" / "log4j2-quiet.properties"
+_CONF = Path(__file__).resolve().parents[2] / "conf"
+LOG_CONFIG = _CONF / "log4j2-quiet.properties"
+PROFILES = _CONF / "storage"
 # The optimizing compiler does not pay off in a short-lived JVM. A full code cache would stop all compilation. With the
 # default size of the metaspace the JVM collects all garbage several times while it loads Spark's classes.
 JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:MetaspaceSize=256m -XX:+ErrorFileToStderr"
@@ -33,6 +35,12 @@ TEST_JAR = "SPARK_DSTL_TEST_JAR"
 FAIL_POINTS = "SPARK_DSTL_FAIL_POINTS"
 FAIL_POINT_DIR = "SPARK_DSTL_FAIL_POINT_DIR"
 IN_FULL = bool(os.environ.get("SPARK_DSTL_TEST_WHOLE"))
+
+
+def profile(name: str) -> dict[str, str]:
+    """Return the settings of a shipped profile of storage."""
+    lines = (PROFILES / f"{name}.conf").read_text(encoding="utf-8").splitlines()
+    return dict(line.split(maxsplit=1) for line in lines if line and not line.startswith("#"))
 
 
 def with_absolute_jars(environment: Mapping[str, str]) -> dict[str, str]:
