@@ -25,17 +25,20 @@ private[driver] final class StartReads(root: Path, files: CheckpointFiles, known
 ) {
   import StartReads._
   private val state = new Path(root, DIR_NAME_STATE)
+  private val offsets = new Path(root, DIR_NAME_OFFSETS)
+  private val sources = new Path(root, "sources")
 
   /** Reads what no claim protects: files that never change, by listings that the run does not use. */
   def begin(): Unit = {
-    listing(new Path(root, DIR_NAME_OFFSETS)).foreach(newest(_, 2).foreach(content))
-    // A file source reads its newest compacted entry and those after it; other sources have few entries.
-    listing(new Path(root, "sources")).foreach(_.foreach(source =>
+    val (ofBatches, ofSources) = (listing(offsets), listing(sources))
+    ofBatches.foreach(newest(_, 2).foreach(content))
+    // After the offsets, so that no entry of a source is missing that offsets name.
+    for (_ <- ofBatches; found <- ofSources; source <- found)
       listing(source.getPath).foreach { entries =>
+        // A file source reads its newest compacted entry and those after it; other sources have few entries.
         val (after, others) = numbered(entries).map(_._2).reverse.span(!_.getName.endsWith(Compacted))
         (after.take(SourceEntries) ++ others.take(1)).foreach(content)
       }
-    ))
     listing(state).foreach(_.foreach { operator =>
       val metadata = new Path(operator.getPath, "_metadata")
       // The listings tell the lengths, and Spark asks what is there.
@@ -51,6 +54,9 @@ private[driver] final class StartReads(root: Path, files: CheckpointFiles, known
 
   /** Adds what the claim has found: from here on, the listings of `commits` and `offsets` are those after the claim. */
   def claimed(begun: BegunRun): Unit = {
+    // Another driver has begun a batch since, and its sources have written entries.
+    if (!begun.listed.offsets.map(_.path.getName).toSet.subsetOf(arrived(offsets).map(_.getPath.getName).toSet))
+      arrived(sources).foreach(source => known.changed(source.getPath))
     Seq(DIR_NAME_COMMITS -> begun.listed.commits, DIR_NAME_OFFSETS -> begun.listed.offsets).foreach {
       // A directory without entries may exist.
       case (name, objects) if objects.isEmpty => known.changed(new Path(root, name))
@@ -78,8 +84,14 @@ private[driver] final class StartReads(root: Path, files: CheckpointFiles, known
   private def numbered(statuses: Vector[FileStatus]): Vector[(Long, Path)] = statuses.map(_.getPath)
     .flatMap(file => file.getName.stripSuffix(Compacted).toLongOption.map(_ -> file)).sortBy(_._1)
 
-  private def listing(directory: Path): Future[Vector[FileStatus]] =
-    known.listing(directory)(files.listing(directory)).map(_.getOrElse(Vector.empty))
+  private def listing(directory: Path): Future[Vector[FileStatus]] = requested(directory).map(_.getOrElse(Vector.empty))
+
+  private def requested(directory: Path): Future[Option[Vector[FileStatus]]] =
+    known.listing(directory)(files.listing(directory))
+
+  /** What a listing that was requested has shown so far. */
+  private def arrived(directory: Path): Vector[FileStatus] =
+    requested(directory).value.flatMap(_.toOption).flatten.getOrElse(Vector.empty)
 
   private def content(file: Path): Unit = known.content(file)(files.content(file, _)): Unit
 }
