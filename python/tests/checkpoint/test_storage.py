@@ -34,7 +34,8 @@ def directory(tmp_path: Path) -> Path:
 class LikeGcs:
     """Local files as pyarrow's client of GCS shows objects.
 
-    It lists only directories that an object marks, of which there are none, and refuses to read from the end.
+    It lists only directories that an object marks, of which there are none, refuses to read from the end, and fails to
+    write.
     """
 
     type_name = "gcs"
@@ -53,6 +54,12 @@ class LikeGcs:
 
     def delete_file(self, path: str) -> None:
         self._files.delete_file(path)
+
+    def create_dir(self, path: str, recursive: bool) -> None:
+        self._files.create_dir(path, recursive=recursive)
+
+    def open_output_stream(self, path: str) -> Any:
+        raise OSError(f"UNAVAILABLE: {path}")
 
 
 class FileLikeGcs:
@@ -210,6 +217,13 @@ def test_an_object_that_is_replaced_is_never_cut_off(tmp_path: Path, monkeypatch
     with pytest.raises(UnreadableStorage, match=r"offsets/2 could not be created.* the permission to write there"):
         storage.replace("offsets/2", b"new one")
     assert sorted(path.name for path in target.parent.iterdir()) == ["1", "2"]
+
+
+def test_a_replacement_that_fails_on_gcs_leaves_what_was_there(directory: Path) -> None:
+    storage = Storage(Place(LikeGcs(), str(directory), "gs://bucket/q"))
+    with pytest.raises(UnreadableStorage, match="gs://bucket/q/commits/0 could not be created: UNAVAILABLE"):
+        storage.replace("commits/0", b"new")
+    assert storage.read("commits/0", 10) == b"0123456789"
 
 
 def test_a_deletion_that_fails_names_its_permission(directory: Path) -> None:

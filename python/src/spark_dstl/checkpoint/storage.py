@@ -142,8 +142,8 @@ class Storage:
         """Create an object whose name no other writer uses. After an error it has no object that was cut off."""
         path, files = self._path(name), self.place.files
         with self._errors(name, "created"):
-            if files.type_name == "s3":
-                # S3 needs no directories, and a failed request leaves what was there.
+            if files.type_name in ("s3", "gcs"):
+                # They need no directories, and a failed request leaves what was there.
                 _write(files, path, content)
                 return
             files.create_dir(path.rpartition("/")[0], recursive=True)
