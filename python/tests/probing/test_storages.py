@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pyarrow.fs import LocalFileSystem
@@ -43,6 +44,14 @@ def test_storages_agree(tmp_path: Path, s3: Callable[[Path], str], kind: str) ->
     there.delete("made/a")
     there.delete_folder("made")
     assert there.folders() == ["sub"]
+
+
+def test_a_folder_on_gcs_is_made_where_no_object_marks_the_directories_above() -> None:
+    """pyarrow's client refuses to make one there otherwise."""
+    made = []
+    files = SimpleNamespace(type_name="gcs", create_dir=lambda path, recursive: made.append((path, recursive)))
+    ArrowFiles(Place(files, "bucket/q", "gs://bucket/q")).make_folder("made")
+    assert made == [("bucket/q/made", True)]
 
 
 def test_a_server_of_the_environment_is_asked_as_one_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
