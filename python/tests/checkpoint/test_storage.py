@@ -2,6 +2,7 @@
 import resource
 import signal
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -241,6 +242,30 @@ def test_an_error_names_the_object_and_no_secret(
     with pytest.raises(UnreadableStorage, match=f"{uri}/commits could not be listed: .*Check the path") as raised:
         Storage(locate(uri)).objects("commits")
     assert "testing" not in str(raised.value)
+
+
+@pytest.mark.parametrize("query", ["enable_tls=false", "no-such-setting=1"])
+def test_a_key_in_a_uri_is_in_no_message(query: str) -> None:
+    uri = f"abfs://account:c2VjcmV0@127.0.0.1:1/container/q?{query}"
+    try:
+        shown = locate(uri).shown
+    except UnreadableStorage as error:
+        shown = "".join(traceback.format_exception(error))
+    assert "c2VjcmV0" not in shown
+    assert f"abfs://account:*****@127.0.0.1:1/container/q?{query}" in shown
+
+
+def test_keys_before_a_bucket_are_refused_and_not_shown() -> None:
+    with pytest.raises(UnreadableStorage, match="set AWS_ACCESS_KEY_ID") as raised:
+        locate("s3a://key:c2VjcmV0@bucket/q")
+    assert "c2VjcmV0" not in str(raised.value)
+
+
+def test_a_name_that_no_bucket_has_is_an_error_about_storage(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(UnreadableStorage, match="the region of the bucket a:b could not be found out"):
+        locate("s3://a:b/q")
 
 
 @pytest.mark.parametrize("limit", [None, 1])

@@ -22,6 +22,9 @@ _DELAYS_OPEN = 21
 _REQUEST_SECONDS = 60.0
 _S3A = "spark.hadoop.fs.s3a"
 PURPOSE = "Reading checkpoints"
+# In place of keys and passwords in messages.
+HIDDEN = "*****"
+_PASSWORD = re.compile("(//[^:@/?]*:)[^@]*@")
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,10 @@ def locate(place: str, options: StorageOptions | None = None) -> Place:
         path = rest.strip("/")
         if not path:
             raise UnreadableStorage(f"{place} names no bucket")
+        if "@" in path.partition("/")[0]:
+            raise UnreadableStorage(
+                f"{scheme}:// takes no keys before the bucket: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+            )
         return Place(_s3(path.split("/")[0], options), path, f"{scheme}://{path}")
     # Azure's client of pyarrow ends this process if it finds no credentials.
     if scheme in _BY_ARROW and not options.jvm.jars:
@@ -165,7 +172,7 @@ def _s3(bucket: str, options: StorageOptions) -> Any:
         settings |= {"endpoint_override": address.rstrip("/"), "scheme": scheme or "https"}
     try:
         region = region or filesystems.resolve_s3_region(bucket)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise UnreadableStorage(
             f"the region of the bucket {bucket} could not be found out: {error}. Set AWS_REGION, or the endpoint "
             "of your server"
@@ -183,5 +190,10 @@ def _by_uri(place: str) -> Place:
     try:
         files, path = needed("pyarrow.fs", PURPOSE).FileSystem.from_uri(uri)
     except (OSError, ValueError) as error:
-        raise UnreadableStorage(f"{place} cannot be opened: {error}") from error
-    return Place(files, path, place)
+        # The error has the place as well.
+        raise UnreadableStorage(_without_password(f"{place} cannot be opened: {error}")) from None
+    return Place(files, path, _without_password(place))
+
+
+def _without_password(text: str) -> str:
+    return _PASSWORD.sub(rf"\1{HIDDEN}@", text)

@@ -13,7 +13,7 @@ import click
 
 from spark_dstl.checkpoint.checkpoint import Checkpoint, open_checkpoint
 from spark_dstl.checkpoint.java.gateway import JvmOptions
-from spark_dstl.checkpoint.locate import StorageOptions
+from spark_dstl.checkpoint.locate import HIDDEN, StorageOptions
 from spark_dstl.commands.console.printing import FORMATS
 from spark_dstl.commands.console.progress import ProgressLine
 
@@ -23,7 +23,6 @@ Command: TypeAlias = Callable[..., Any]
 NUMBER = click.IntRange(min=0, max=2**63 - 1)
 # Spark's default of spark.redaction.regex, and the keys of Azure's accounts.
 SECRET = re.compile(r"(?i)secret|password|token|access[.]?key|account[.]key")
-HIDDEN = "*****"
 
 report_option = click.option(
     "--output",
