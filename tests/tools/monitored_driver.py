@@ -60,11 +60,11 @@ def session(spec: dict[str, Any]) -> SparkSession:
 
 
 def mbeans(spark: SparkSession) -> list[str]:
-    """The metrics of the log in this process' JMX, as `name=value`."""
+    """The metrics of the log in this process' JMX, as `name=value`. Spark has timers of its listeners besides."""
     gateway: Any = spark.sparkContext._gateway
     jvm = gateway.jvm
     server = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
-    pattern = jvm.javax.management.ObjectName("metrics:name=*.dstl.*,*")
+    pattern = jvm.javax.management.ObjectName("metrics:name=*.dstl.*,type=gauges")
 
     def ask(method: str, *arguments: Any) -> Any:
         # py4j cannot call the server's class; reflection can call its interface.

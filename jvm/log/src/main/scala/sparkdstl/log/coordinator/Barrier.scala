@@ -55,7 +55,10 @@ private[coordinator] final class Barrier(
       newest = inTime
       ended
     }.foreach(inTime.tryFailure)
-    val deadline = runtime.timer.schedule(timeoutMillis)(() => inTime.tryFailure(new TimeoutException): Unit)
+    val deadline = runtime.timer.schedule(timeoutMillis) { () =>
+      // After a pause of this process its time may be over before anything shows that the batch is settled.
+      if (!settled.isCompleted) inTime.tryFailure(new TimeoutException): Unit
+    }
     settled.foreach(_ => inTime.trySuccess(()))
     requestFlush(inTime.future)
     inTime.future.transformWith { outcome =>
