@@ -14,7 +14,7 @@ from pathlib import Path
 from pyarrow import fs
 
 from harness import Run, free_port, listens
-from programs import jars, program
+from programs import jars, program, with_jars
 from scenarios import Scenario
 from servers import BUCKET, start_server
 
@@ -86,8 +86,7 @@ class Azurite:
 
     def run(self, work: Path, *scenarios: Scenario, confs: Mapping[str, str], master: str = "local[2]") -> Run:
         """Return queries with their checkpoints on the server."""
-        of_spark = [confs.get("spark.jars", ""), *map(str, jars("abfs"))]
-        kept = {**confs, "spark.jars": ",".join(filter(None, of_spark)), **self.confs}
+        kept = {**with_jars(confs, jars("abfs")), **self.confs}
         return Run.create(work, *scenarios, master=master, confs=kept, checkpoints=ROOT, names=self.names)
 
 

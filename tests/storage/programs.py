@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,11 @@ def jars(name: str) -> list[Path]:
 def connector() -> list[Path]:
     """Return the jars of the S3 connector for the tests' version of Spark."""
     return in_directory(gateway.connector())
+
+
+def with_jars(confs: Mapping[str, str], more: Iterable[Path]) -> dict[str, str]:
+    """Add jars to the class path."""
+    return {**confs, "spark.jars": ",".join(filter(None, [confs.get("spark.jars", ""), *map(str, more)]))}
 
 
 def in_directory(directory: Path) -> list[Path]:

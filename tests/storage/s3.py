@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gateway import REGION
 from harness import Run
-from programs import connector
+from programs import connector, with_jars
 from scenarios import Scenario
 from servers import ACCESS_KEY, BUCKET, SECRET_KEY, S3Server
 from settings import log_confs, profile
@@ -36,12 +36,6 @@ def environment(address: str) -> dict[str, str]:
     return {"AWS_ENDPOINT_URL": address, "AWS_REGION": REGION, **keys}
 
 
-def with_jars(confs: Mapping[str, str]) -> dict[str, str]:
-    """Add the connector to the class path."""
-    connector_jars = ",".join(map(str, connector()))
-    return {**confs, "spark.jars": ",".join(filter(None, [confs.get("spark.jars", ""), connector_jars]))}
-
-
 def names_on(server: S3Server) -> Callable[[str], list[str]]:
     """Return a function that lists a directory of the server."""
 
@@ -60,6 +54,6 @@ def on_s3(
     address: str | None = None,
 ) -> Run:
     """Return queries with their checkpoints on the server; `address` is that of a proxy."""
-    kept = with_jars(log_confs() if confs is None else confs)
+    kept = with_jars(log_confs() if confs is None else confs, connector())
     reached = s3a(address or server.address)
     return Run.create(work, *scenarios, confs={**kept, **reached}, checkpoints=ROOT, names=names_on(server))

@@ -15,8 +15,8 @@ import pytest
 import spark_dstl
 from google_server import GoogleServer, google, of_google
 from harness import Run
-from programs import connector, jars
-from s3 import ROOT, environment, names_on, s3a, with_jars
+from programs import connector, jars, with_jars
+from s3 import ROOT, environment, names_on, s3a
 from scenarios import Scenario
 from servers import BUCKET, OTHER_BUCKET, S3_SERVERS, Hdfs, S3Process, hdfs
 from settings import log_confs
@@ -95,7 +95,7 @@ class OnS3(Storage):
         self.confs = s3a(server.address)
 
     def reached(self, confs: Mapping[str, str]) -> dict[str, str]:
-        return {**with_jars(confs), **self.confs}
+        return {**with_jars(confs, connector()), **self.confs}
 
     @contextmanager
     def opened(self, checkpoint: str) -> Iterator[Checkpoint]:
@@ -175,8 +175,7 @@ class OnGoogle(Storage):
         self.confs = of_google(server.address)
 
     def reached(self, confs: Mapping[str, str]) -> dict[str, str]:
-        jars_of_query = [confs.get("spark.jars", ""), *map(str, jars("gcs"))]
-        return {**confs, "spark.jars": ",".join(filter(None, jars_of_query)), **self.confs}
+        return {**with_jars(confs, jars("gcs")), **self.confs}
 
     @contextmanager
     def opened(self, checkpoint: str) -> Iterator[Checkpoint]:
@@ -198,7 +197,7 @@ class OnGoogle(Storage):
 
     @contextmanager
     def watched(self) -> Iterator[Watched]:
-        """Through a proxy, which uploads pass by after their first request."""
+        """Through a proxy."""
         with wire(self._server.port) as between:
 
             def changes() -> int:

@@ -13,7 +13,7 @@ from kafka import KafkaProducer
 
 from courses import finish, kill_drivers
 from harness import Run, free_port, listens
-from programs import jars
+from programs import jars, with_jars
 from query_driver import DELTA
 from scenarios import Aggregation
 from servers import start_server
@@ -87,9 +87,8 @@ def test_a_query_from_kafka_that_is_killed_loses_and_repeats_nothing(
     if not table or version == "1":
         # A table has the batches then. With format 2, Spark fails a batch that its sink skips.
         points = {"driver.seals-pending": 1, **points, "driver.before-commit-entry": 4}
-    confs["spark.jars"] = ",".join([confs["spark.jars"], *map(str, connectors)])
     (tmp_path / "run").mkdir()
-    run = Run.create(tmp_path / "run", Aggregation.generate(FILES, ROWS), confs=confs)
+    run = Run.create(tmp_path / "run", Aggregation.generate(FILES, ROWS), confs=with_jars(confs, connectors))
     from_kafka(run, kafka)
     kill_drivers(run, points)
     finish(run)

@@ -16,7 +16,7 @@ from cases import ALWAYS_SNAPSHOTS
 from courses import finish, kill_drivers, start_two
 from google_server import GoogleServer, google, of_hadoop
 from harness import Run
-from programs import jars
+from programs import jars, with_jars
 from scenarios import Aggregation
 from servers import BUCKET
 from settings import dstl, log_confs
@@ -33,7 +33,6 @@ def server(tmp_path: Path) -> Iterator[GoogleServer]:
 def run(tmp_path: Path, server: GoogleServer) -> Iterator[Run]:
     """A query whose checkpoint is there; snapshots, and changes of some stores, are in data files."""
     confs = {**log_confs(), **ALWAYS_SNAPSHOTS, **dstl(inline__maxSegmentSize="1000")}
-    confs["spark.jars"] = ",".join([confs["spark.jars"], *map(str, jars("hadoop-gcp"))])
     work = tmp_path / "run"
     work.mkdir()
     with of_hadoop(server, tmp_path / "hadoop") as settings:
@@ -43,7 +42,7 @@ def run(tmp_path: Path, server: GoogleServer) -> Iterator[Run]:
         yield Run.create(
             work,
             Aggregation.generate(),
-            confs={**confs, **settings},
+            confs={**with_jars(confs, jars("hadoop-gcp")), **settings},
             checkpoints=f"gs://{BUCKET}/{work.name}",
             names=server.names,
         )
@@ -60,6 +59,11 @@ def test_a_driver_killed_around_its_commits_loses_and_repeats_nothing(run: Run, 
         partitions = found.stores()["partition"].to_pylist()
         assert partitions == list(range(len(partitions)))
         assert not found.leftovers().objects
+        with found.pin(4):
+            assert found.pins()["batch"].to_pylist() == [4]
+        assert not found.pins().num_rows
+        found.apply_rollback(found.plan_rollback(4), stopped=True)
+    finish(run)
 
 
 def test_of_two_drivers_on_one_checkpoint_the_late_one_stops(run: Run) -> None:

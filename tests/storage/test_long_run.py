@@ -21,7 +21,8 @@ from storage_figures import RECORD, record_long_run, third
 
 from driver_process import Driver, start_driver
 from long_run_driver import Totals, expected, parsed
-from s3 import ROOT, s3a, with_jars
+from programs import connector, with_jars
+from s3 import ROOT, s3a
 from servers import BUCKET, S3_SERVERS, Hdfs, S3Server, hdfs
 from settings import STATE_STORE, base_confs, dstl, log_confs
 from wire import Wire, wire
@@ -74,7 +75,13 @@ def on_s3(name: str, work: Path) -> Iterator[Place]:
 
         few = {"connection.maximum": str(CONNECTIONS), "connection.ttl": "5m", **PARTS, **STREAMS, **POOLS}
         confs = {**s3a(between.address), **{f"spark.hadoop.fs.s3a.{name}": value for name, value in few.items()}}
-        yield Place(f"{ROOT}/long-run", with_jars({**log_confs(), **confs}), look, server.unfinished_uploads, between)
+        yield Place(
+            f"{ROOT}/long-run",
+            with_jars({**log_confs(), **confs}, connector()),
+            look,
+            server.unfinished_uploads,
+            between,
+        )
 
 
 def stored(server: S3Server) -> dict[str, int]:

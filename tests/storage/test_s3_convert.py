@@ -11,8 +11,8 @@ import pytest
 from documents import dstl
 
 from harness import Run
-from programs import connector
-from s3 import ROOT, environment, on_s3, with_jars
+from programs import connector, with_jars
+from s3 import ROOT, environment, on_s3
 from scenarios import Aggregation
 from servers import S3Process, versitygw
 from settings import log_confs
@@ -57,7 +57,7 @@ def test_a_converted_checkpoint_continues(tmp_path: Path, server: S3Process) -> 
         converted = dstl(f"dstl convert {source} {target} --stopped {with_connector}")
         assert converted.exit_code == 0, converted.output
         run.queries[0] = run.queries[0].at(target)
-        run.confs.update(with_jars(log_confs()))
+        run.confs.update(with_jars(log_confs(), connector()))
 
 
 def test_a_checkpoint_continues_with_another_number_of_partitions(tmp_path: Path, server: S3Process) -> None:
