@@ -85,6 +85,18 @@ class Storage(ABC):
         """Return a connection that counts writes."""
 
 
+@contextmanager
+def through_proxy(port: int, settings: Callable[[str], Mapping[str, str]]) -> Iterator[Watched]:
+    """Return a connection to a server of objects; `settings` are those of its connector, for an address."""
+    with wire(port) as between:
+
+        def changes() -> int:
+            with between.lock:
+                return sum(seen.method in CHANGES_SOMETHING for seen in between.seen)
+
+        yield Watched(settings(between.address), changes, a_batch=3)
+
+
 class OnS3(Storage):
     """A server that speaks S3."""
 
@@ -118,16 +130,8 @@ class OnS3(Storage):
         path = f"s3a://{OTHER_BUCKET}/{work.name}"
         yield Elsewhere(path, lambda: self.files(path))
 
-    @contextmanager
-    def watched(self) -> Iterator[Watched]:
-        """Through a proxy."""
-        with wire(self._server.port) as between:
-
-            def changes() -> int:
-                with between.lock:
-                    return sum(seen.method in CHANGES_SOMETHING for seen in between.seen)
-
-            yield Watched(s3a(between.address), changes, a_batch=3)
+    def watched(self) -> AbstractContextManager[Watched]:
+        return through_proxy(self._server.port, s3a)
 
 
 class OnHdfs(Storage):
@@ -195,16 +199,8 @@ class OnGoogle(Storage):
         path = f"gs://{OTHER_BUCKET}/{work.name}"
         yield Elsewhere(path, lambda: self.files(path))
 
-    @contextmanager
-    def watched(self) -> Iterator[Watched]:
-        """Through a proxy."""
-        with wire(self._server.port) as between:
-
-            def changes() -> int:
-                with between.lock:
-                    return sum(seen.method in CHANGES_SOMETHING for seen in between.seen)
-
-            yield Watched(of_google(between.address), changes, a_batch=3)
+    def watched(self) -> AbstractContextManager[Watched]:
+        return through_proxy(self._server.port, of_google)
 
 
 @contextmanager

@@ -58,6 +58,12 @@ class Place:
         """Return a directory below this one."""
         return Place(self.files, f"{self.path.rstrip('/')}/{name}", f"{self.shown.rstrip('/')}/{name}")
 
+    @property
+    def lists_marked_only(self) -> bool:
+        """Whether a directory is listed only if an object marks it, as by pyarrow's client of GCS. Spark marks few."""
+        of_gcs: bool = self.files.type_name == "gcs"
+        return of_gcs
+
     def is_inside(self, other: "Place") -> bool:
         """Whether this is the other place, or below it."""
         mine, theirs = (place.path.rstrip("/") + "/" for place in (self, other))

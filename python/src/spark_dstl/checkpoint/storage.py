@@ -73,21 +73,16 @@ class Storage:
         return sorted(objects, key=lambda stored: stored.name)
 
     def directories(self, directory: str = "") -> list[str]:
-        """Return the names of the directories in a directory. On GCS, pyarrow's client looks at each object below."""
+        """Return the names of the directories in a directory. On GCS, each object below is listed."""
         start = len(self._path(directory).rstrip("/")) + 1
-        below = ((info, *info.path[start:].partition("/")) for info in self._listed(directory, self._lists_marked))
+        found = self._listed(directory, self.place.lists_marked_only)
+        below = ((info, *info.path[start:].partition("/")) for info in found)
         kind = needed("pyarrow.fs", PURPOSE).FileType.Directory
         return sorted({name for info, name, deeper, _ in below if deeper or info.type == kind})
 
     def is_empty(self) -> bool:
         """Whether there is nothing below the directory, or no directory."""
-        return not self._listed("", self._lists_marked)
-
-    @property
-    def _lists_marked(self) -> bool:
-        # pyarrow's client of GCS lists a directory only if an object marks it, which few of Hadoop's and Spark's do.
-        gcs: bool = self.place.files.type_name == "gcs"
-        return gcs
+        return not self._listed("", self.place.lists_marked_only)
 
     def _listed(self, directory: str, recursive: bool) -> list[Any]:
         select = needed("pyarrow.fs", PURPOSE).FileSelector

@@ -44,8 +44,8 @@ class ArrowFiles:
 
     def make_folder(self, folder: str) -> None:
         with self._errors():
-            # On GCS a directory that has objects only is none for pyarrow's client, until an object marks it.
-            self._place.files.create_dir(self._path(folder), recursive=self._place.files.type_name == "gcs")
+            # A directory above that no object marks does not exist for a client that lists marked ones only.
+            self._place.files.create_dir(self._path(folder), recursive=self._place.lists_marked_only)
 
     def put(self, name: str, content: bytes) -> None:
         with self._errors(), self._place.files.open_output_stream(self._path(name), compression=None) as stream:

@@ -115,7 +115,7 @@ object StorageErrors {
     catch { case _: ReflectiveOperationException => None }
 
   private def statusMethod(error: Throwable): String = error.getClass.getSimpleName match {
-    // Of Google's two clients; each connector has a copy of them in a package of its own.
+    // Exceptions of Google's two clients. Their packages differ from connector to connector.
     case "GoogleJsonResponseException" | "HttpResponseException" => "getStatusCode"
     case "StorageException" => "getCode"
     // Of S3A and the AWS SDK.

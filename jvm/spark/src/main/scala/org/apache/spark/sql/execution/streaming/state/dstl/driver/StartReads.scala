@@ -57,10 +57,10 @@ private[driver] final class StartReads(root: Path, files: CheckpointFiles, known
     // Another driver has begun a batch since, and its sources have written entries.
     if (!begun.listed.offsets.map(_.path.getName).toSet.subsetOf(arrived(offsets).map(_.getPath.getName).toSet))
       arrived(sources).foreach(source => known.changed(source.getPath))
-    Seq(DIR_NAME_COMMITS -> begun.listed.commits, DIR_NAME_OFFSETS -> begun.listed.offsets).foreach {
+    Seq(new Path(root, DIR_NAME_COMMITS) -> begun.listed.commits, offsets -> begun.listed.offsets).foreach {
       // A directory without entries may exist.
-      case (name, objects) if objects.isEmpty => known.changed(new Path(root, name))
-      case (name, objects) => known.listed(new Path(root, name), objects.iterator.map(status).toVector)
+      case (directory, objects) if objects.isEmpty => known.changed(directory)
+      case (directory, objects) => known.listed(directory, objects.iterator.map(status).toVector)
     }
     for (entry <- begun.newest; content <- entry.content) known.read(entry.path, content)
     if (DriverReadsSchemas) begun.coordinator.stores.map(_.split('/')).foreach {
