@@ -27,6 +27,8 @@ HAS_PROCESSORS = LINE >= (4, 0)
 TAKES_ANY_PROVIDER = HAS_PROCESSORS and LINE < (4, 2)
 # Spark 4.0 has `transformWithState` in Python only with Pandas, and not in Spark Connect.
 HAS_PROCESSORS_OF_ROWS = LINE >= (4, 1)
+# Whether Spark has declarative pipelines.
+HAS_PIPELINES = LINE >= (4, 1)
 # Whether Spark loads an older snapshot if the newest is unusable.
 REPAIRS_SNAPSHOTS = LINE >= (4, 2)
 # Whether Spark's readers fail on metadata of operators that they cannot read, instead of ignoring it.
