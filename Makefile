@@ -169,13 +169,13 @@ storage-requests: .build/jar-$(DEFAULT_SPARK) .venv/ready storage-tools ## count
 	@cd tests && SPARK_DSTL_TEST_DEADLINE=1800 PYTHONPATH=support:storage:../python/demo \
 	  SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python ../python/bench/storage_requests.py '$(STATES)'
 
-storage-faults: .build/jar-$(DEFAULT_SPARK) .venv/ready storage-tools ## inject faults of S3 and HDFS, with stock Spark as well: hours; CASES=... selects cases, CASES=missing those without a result
+storage-faults: .build/jar-$(DEFAULT_SPARK) .venv/ready storage-tools ## inject faults of S3 and HDFS, with stock Spark as well: hours; CASES=... selects cases
 	@cd tests && SPARK_DSTL_TEST_DEADLINE=300 PYTHONPATH=support:storage:../python/demo \
 	  SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python ../python/bench/storage_faults.py '$(CASES)'
 
 storage-long-run: .build/jar-$(DEFAULT_SPARK) .venv/ready storage-tools ## run a query on S3 and on HDFS for an hour each: nothing may grow; SECONDS=... for that time
-	@cd tests && SPARK_DSTL_TEST_LONG_RUN=$(or $(SECONDS),3600) SPARK_DSTL_TEST_RECORD=1 \
-	  SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python -m pytest storage/test_long_run.py
+	@cd tests && SPARK_DSTL_TEST_LONG_RUN=$(or $(SECONDS),3600) \
+	  SPARK_DSTL_JAR=$(DEFAULT_JAR) ../$(VENV)/python -m pytest -s storage/test_long_run.py
 
 storage-killed-followers: .build/jar-$(DEFAULT_SPARK) .venv/ready storage-tools ## kill a query on S3 and its follower at random moments for an hour: no change may be missing; SECONDS=... for that time
 	@cd tests && SPARK_DSTL_TEST_FOLLOWED=$(or $(SECONDS),3600) \

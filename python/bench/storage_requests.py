@@ -22,7 +22,6 @@ from typing import Any
 
 from rich.progress import track
 from runner import unwind_on_sigterm
-from storage_figures import REQUESTS, write
 
 from counting import by_batch, by_operation
 from harness import Run
@@ -32,6 +31,7 @@ from servers import Versitygw, toxiproxy, versitygw
 from settings import FILE_MANAGER_KEY, FORMAT_VERSION, STATE_STORE, dstl, log_confs, stock_confs
 from spark_dstl.probing.cost import READ_DOLLARS, SECONDS_A_MONTH, WRITE_DOLLARS
 
+REQUESTS = Path(__file__).resolve().parents[2] / "docs/figures/storage-requests.json"
 DIRECT = "org.apache.spark.internal.io.cloud.AbortableStreamBasedCheckpointFileManager"
 STATES: Mapping[str, Mapping[str, str]] = {
     "spark-dstl, format 1": log_confs(),
@@ -73,7 +73,8 @@ def main() -> None:
             work = Path(directory) / str(number)
             with versitygw(work / "server") as server:
                 found[state] = measure(server, work / "run", STATES[state])
-            write(REQUESTS, found)
+            lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(of)}" for name, of in found.items())
+            REQUESTS.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
     json.dump(found, sys.stdout, indent=2)
 
 

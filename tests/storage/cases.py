@@ -88,7 +88,7 @@ class Case:
 
     @property
     def key(self) -> str:
-        """Return the key of the case in recorded results."""
+        """Return when a query meets the fault, of what it is, and its name."""
         return f"{'in recovery' if self.in_recovery else 'while writing'}: {self.of}: {self.name}"
 
 

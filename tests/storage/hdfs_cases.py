@@ -27,7 +27,7 @@ class HdfsCase:
 
     @property
     def key(self) -> str:
-        """Return the key of the case in recorded results."""
+        """Return when a query meets the fault, of what it is, and its name."""
         return f"on HDFS: everything: {self.name}"
 
 

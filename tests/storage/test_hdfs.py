@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from storage_figures import RECORD, Figures
 
-from cases import Outcome, let_batches_be_uneven, wrong_with
+from cases import let_batches_be_uneven, wrong_with
 from hdfs_cases import HDFS_CASES, OPEN_FILE, HdfsCase, on_hdfs, open_files, play_on_hdfs
 from servers import Hdfs, hdfs
 from settings import log_confs
@@ -26,13 +24,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
 @pytest.mark.parametrize("case", [case for case in HDFS_CASES if not case.kills], ids=lambda case: case.name)
 def test_a_query_survives(tmp_path: Path, cluster: Hdfs, case: HdfsCase) -> None:
     outcome = play_on_hdfs(case, cluster, on_hdfs(tmp_path, cluster, log_confs()))
-    record(case, outcome)
     assert (outcome.failures, outcome.wrong) == ((), "")
-
-
-def record(case: HdfsCase, outcome: Outcome) -> None:
-    if os.environ.get(RECORD):
-        Figures.read().add(case.key, "spark-dstl", outcome.failures, outcome.wrong)
 
 
 def test_a_file_that_a_dead_driver_left_open_does_not_block_the_next_driver(tmp_path: Path, cluster: Hdfs) -> None:
@@ -47,6 +39,4 @@ def test_a_file_that_a_dead_driver_left_open_does_not_block_the_next_driver(tmp_
     cluster.tell("expire-leases")
     assert not open_files(run, cluster)
     let_batches_be_uneven(run)
-    outcome = Outcome((), wrong_with(run))
-    record(OPEN_FILE, outcome)
-    assert not outcome.wrong
+    assert not wrong_with(run)
