@@ -243,7 +243,7 @@ object LogOptions {
   )
 
   val UploadThreads: LogOption[Int] = option("upload.numThreads", Number(1, 256), "5")(
-    "How many requests a process makes at once to a file system, for all queries together, in addition to " +
+    "How many requests a process makes at once to a file system, for all queries of a user together, in addition to " +
       "`download.numThreads`: the largest values of any query, and at least 16 together. Hedges have separate " +
       "threads, up to `upload.maxAttempts` times as many in all; more are in use only while connections hang.",
     "dstl.dfs.upload.num-threads"

@@ -4,8 +4,17 @@ package org.apache.spark.sql.execution.streaming.state.dstl.runtime
 import java.io.{File, IOException}
 import java.net.URI
 import java.nio.file.{Path => LocalPath}
+import java.security.PrivilegedAction
 import java.util.UUID
-import java.util.concurrent.{ConcurrentHashMap, Executor, RejectedExecutionException, ThreadLocalRandom, TimeUnit}
+import java.util.concurrent.{
+  ConcurrentHashMap,
+  Executor,
+  Executors,
+  RejectedExecutionException,
+  ThreadFactory,
+  ThreadLocalRandom,
+  TimeUnit
+}
 import java.util.concurrent.atomic.AtomicLong
 
 import scala.concurrent.ExecutionContext
@@ -140,8 +149,9 @@ private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable 
 
   /** The client of the file system of `path`: one in the process for the same settings and user, also if Hadoop shares none. */
   def fileSystem(path: Path, configuration: Configuration): FileSystem = {
+    val key = ClientKey.of(path, configuration)
     def client = path.getFileSystem(configuration)
-    ClientKey.of(path, configuration).fold(client)(clients.computeIfAbsent(_, _ => client))
+    if (key.isShared) client else clients.computeIfAbsent(key, _ => client)
   }
 
   /** The path with the scheme and the authority of its file system. */
@@ -154,8 +164,8 @@ private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable 
   }
 
   /**
-   * Runs attempts at requests to the file system of `path`; their threads are bounded for each file system. A client that a
-   * program has closed, which it shares with all others in this process, is replaced.
+   * Runs attempts at requests to the file system of `path` as the current user; their threads are bounded for each file system
+   * and user. A client that a program has closed, which it shares with all others in this process, is replaced.
    */
   def store(path: Path, configuration: Configuration, options: LogOptions): ThreadedObjectStore = {
     val key = StoreKey.of(path, configuration, options.publish)
@@ -164,7 +174,7 @@ private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable 
       key,
       (_, known) =>
         if (known == null) {
-          val threads = ThreadUtils.newDaemonCachedThreadPool("dstl-storage")
+          val threads = Executors.newCachedThreadPool(threadsOf(key.client.user))
           val store = new ThreadedObjectStore(storage, MinimumThreads, options.uploadMaxAttempts, threads)
           SharedStore(store, key.cached(path, configuration))
         } else {
@@ -178,6 +188,12 @@ private[dstl] final class ProcessResources(env: SparkEnv) extends AutoCloseable 
       options.uploadMaxAttempts
     )
     store
+  }
+
+  /** Makes threads that work as that user, also if another user needs them first: some clients take the user of the thread. */
+  private def threadsOf(user: UserGroupInformation): ThreadFactory = {
+    val named = ThreadUtils.namedThreadFactory("dstl-storage")
+    work => named.newThread(() => user.doAs((() => work.run()): PrivilegedAction[Unit]))
   }
 
   /** Requests to the storage of `path` with the retries of `options`; `isStarting` is as in [[Requests]]. */
@@ -248,45 +264,44 @@ private object ProcessResources {
   /** Memory for uploads of snapshots: a few files at a time, because they run in the background. */
   private val SnapshotBudget = 32L * 1024 * 1024
 
-  /** Identifies a client that Hadoop does not share: as Hadoop does, and by its settings, which may hold credentials. */
-  private final case class ClientKey(uri: (String, String), settings: Map[String, String], user: UserGroupInformation)
+  /**
+   * Identifies a client of a file system, as Hadoop does.
+   *
+   * @param unshared the settings of a client that Hadoop does not share, which may hold credentials
+   */
+  private final case class ClientKey(
+      uri: (String, String),
+      user: UserGroupInformation,
+      unshared: Option[Map[String, String]]
+  ) {
+    def isShared: Boolean = unshared.isEmpty
+  }
 
   private object ClientKey {
-    def of(path: Path, configuration: Configuration): Option[ClientKey] = {
+    def of(path: Path, configuration: Configuration): ClientKey = {
       val uri = uriOf(path, configuration)
-      Option.when(configuration.getBoolean(s"fs.${uri.getScheme}.impl.disable.cache", false)) {
-        val settings = configuration.getPropsWithPrefix("fs.").asScala.toMap
-        ClientKey((uri.getScheme, uri.getAuthority), settings, UserGroupInformation.getCurrentUser)
-      }
+      val isUnshared = configuration.getBoolean(s"fs.${uri.getScheme}.impl.disable.cache", false)
+      val settings = Option.when(isUnshared)(configuration.getPropsWithPrefix("fs.").asScala.toMap)
+      ClientKey((uri.getScheme, uri.getAuthority), UserGroupInformation.getCurrentUser, settings)
     }
   }
 
   private def uriOf(path: Path, configuration: Configuration): URI =
     if (path.toUri.getScheme == null) FileSystem.getDefaultUri(configuration) else path.toUri
 
-  /**
-   * @param unshared         the client, if Hadoop does not share it
-   * @param publishesOnClose distinguishes what a client mounts
-   */
-  private final case class StoreKey(
-      scheme: String,
-      authority: String,
-      publish: PublishMode,
-      unshared: Option[ClientKey],
-      publishesOnClose: Boolean
-  ) {
+  /** @param publishesOnClose distinguishes what a client mounts */
+  private final case class StoreKey(client: ClientKey, publish: PublishMode, publishesOnClose: Boolean) {
 
     /** The file system that the process shares. */
     def cached(path: Path, configuration: Configuration): Option[FileSystem] =
-      Option.when(unshared.isEmpty)(path.getFileSystem(configuration))
+      Option.when(client.isShared)(path.getFileSystem(configuration))
   }
 
   private object StoreKey {
     def of(path: Path, configuration: Configuration, publish: PublishMode): StoreKey = {
-      val uri = uriOf(path, configuration)
-      val unshared = ClientKey.of(path, configuration)
-      val onClose = unshared.isEmpty && HadoopLogStorage.publishesOnClose(path.getFileSystem(configuration), path)
-      StoreKey(uri.getScheme, uri.getAuthority, publish, unshared, onClose)
+      val client = ClientKey.of(path, configuration)
+      val onClose = client.isShared && HadoopLogStorage.publishesOnClose(path.getFileSystem(configuration), path)
+      StoreKey(client, publish, onClose)
     }
   }
 

@@ -16,6 +16,7 @@ import org.scalatest.funsuite.AnyFunSuite
 
 import sparkdstl.log.config.LogOptions
 import sparkdstl.log.storage.StorageOperation.ListObjects
+import sparkdstl.log.storage.ThreadedObjectStore
 import sparkdstl.testing.{DirectWriteFileSystem, FileSystemScheme, Operation}
 
 import org.apache.spark.SparkConf
@@ -23,6 +24,8 @@ import org.apache.spark.util.Utils
 
 class ProcessResourcesSuite extends AnyFunSuite {
   import ClosableFileSystem.{at, configuration}
+
+  private type Opened = PrivilegedAction[ThreadedObjectStore]
 
   private def withResources(test: ProcessResources => Any): Unit = {
     val resources = new ProcessResources(null)
@@ -84,6 +87,17 @@ class ProcessResourcesSuite extends AnyFunSuite {
     }
   }
 
+  test("requests of a user's query are made as that user and with that user's client, also beside other users") {
+    withResources { resources =>
+      val users = Seq("first", "second").map(UserGroupInformation.createRemoteUser)
+      val stores = users.map(_.doAs((() => resources.store(at, configuration(), LogOptions.default)): Opened))
+      for ((store, user) <- stores.zip(users)) {
+        Await.result(store.begin(ListObjects(at)).result, 60.seconds): Unit
+        assert(ClosableFileSystem.lastUsers == user -> user)
+      }
+    }
+  }
+
   test("a base path needs one client, however many checkpoints are opened with it") {
     withResources { resources =>
       val conf = configuration("fs.closable.impl.disable.cache" -> "true")
@@ -123,12 +137,15 @@ class ProcessResourcesSuite extends AnyFunSuite {
 /** A file system that fails after it was closed. */
 final class ClosableFileSystem extends DirectWriteFileSystem(ClosableFileSystem.Scheme) {
   @volatile private var isClosed = false
+  private val owner = UserGroupInformation.getCurrentUser
   ClosableFileSystem.made.incrementAndGet()
   ClosableFileSystem.makers.add(ClosableFileSystem.caller): Unit
   ClosableFileSystem.open.incrementAndGet()
 
-  override protected def before(operation: Operation, path: Path): Unit =
+  override protected def before(operation: Operation, path: Path): Unit = {
+    ClosableFileSystem.lastUsers = owner -> UserGroupInformation.getCurrentUser
     if (isClosed) throw new IOException("Filesystem closed")
+  }
 
   override def close(): Unit = {
     isClosed = true
@@ -145,6 +162,9 @@ object ClosableFileSystem extends FileSystemScheme("closable", classOf[ClosableF
   /** The classes that have asked Hadoop for a client. */
   val makers = new ConcurrentLinkedQueue[String]
   val open = new AtomicInteger
+
+  /** The users whose client made the last request, and as whom it was made. */
+  @volatile var lastUsers: (UserGroupInformation, UserGroupInformation) = _
   val at = new Path("closable:///nowhere")
 
   private val unasked = """(java|jdk|org\.apache\.hadoop|sparkdstl\.testing)\..*|.*ClosableFileSystem.*"""
