@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -13,7 +14,7 @@ from pyspark.errors.exceptions import captured
 
 from spark_dstl import JvmOptions
 from spark_dstl.checkpoint.java import gateway
-from spark_dstl.checkpoint.java.hadoop import exclusive_creation, hadoop_files
+from spark_dstl.checkpoint.java.hadoop import exclusive_creation, hadoop_files, storage_errors
 from spark_dstl.checkpoint.locate import Place, StorageOptions
 from spark_dstl.checkpoint.storage import Storage
 from spark_dstl.errors import JvmFailed, UnreadableStorage
@@ -126,3 +127,30 @@ def test_file_systems_with_the_same_options_share_a_java_process(files: Any, mon
     with pytest.raises(JvmFailed):
         hadoop_files("file:///tmp/", StorageOptions().jvm)
     assert started == [StorageOptions().jvm]
+
+
+def test_settings_of_hadoop_are_those_of_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "settings").mkdir()
+    (tmp_path / "settings" / "core-site.xml").write_text(
+        f"""<configuration>
+          <property><name>fs.viewfs.mounttable.site.link./data</name><value>{tmp_path.as_uri()}</value></property>
+        </configuration>"""
+    )
+    (tmp_path / "0").write_bytes(b"here")
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path / "settings"))
+    mounted = hadoop_files("viewfs://site/", OPTIONS)
+    assert Storage(Place(mounted, "/data", "viewfs://site/data")).read("0", 10) == b"here"
+
+
+@pytest.mark.parametrize(
+    ("words", "way_out"),
+    [
+        ("Client cannot authenticate via:[TOKEN, KERBEROS]", "log in with kinit"),
+        ("SIMPLE authentication is not enabled.  Available:[TOKEN, KERBEROS]", "HADOOP_CONF_DIR"),
+        ("java.net.UnknownHostException: nameservice1", "HADOOP_CONF_DIR"),
+    ],
+)
+def test_an_error_of_a_secured_cluster_says_what_to_do(words: str, way_out: str) -> None:
+    java = gateway.acquire(OPTIONS)._gateway.jvm
+    with pytest.raises(OSError, match=f"{re.escape(words)}.*{way_out}"), storage_errors():
+        java.java.util.concurrent.CompletableFuture.failedFuture(java.java.io.IOException(words)).getNow(None)

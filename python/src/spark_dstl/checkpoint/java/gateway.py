@@ -46,7 +46,7 @@ appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %d{yy/MM/dd HH:mm:ss} %p %c{1}: %m%n%ex
 """
 # What Java and Hadoop's clients take from the environment, among them credentials.
-_INHERITED = ("AWS_", "AZURE_", "GOOGLE_", "HADOOP_", "JAVA_", "JDK_", "SPARK_")
+_INHERITED = ("AWS_", "AZURE_", "GOOGLE_", "HADOOP_", "JAVA_", "JDK_", "KRB5", "SPARK_", "YARN_")
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Gateway:
         try:
             with self._errors.open("wb") as errors, _names_of_files():
                 port, token, process = py4j.launch_gateway(
-                    classpath=os.pathsep.join([*options.jars, str(directory / "*")]),
+                    classpath=os.pathsep.join([*options.jars, *_hadoop_settings(), str(directory / "*")]),
                     jarpath=self.jar,
                     javaopts=javaopts,
                     java_path=java,
@@ -281,6 +281,11 @@ def _java() -> str:
         where = f"JAVA_HOME={home}" if home else "PATH"
         raise JvmFailed(f"{PURPOSE} takes Java 17, and there is no java in {where}: install it, or set JAVA_HOME")
     return found
+
+
+def _hadoop_settings() -> list[str]:
+    """Return the directories of `core-site.xml` and other settings of Hadoop, as Spark finds them."""
+    return [os.environ[name] for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR") if os.environ.get(name)]
 
 
 def spark_jars() -> tuple[Path, SparkLine]:

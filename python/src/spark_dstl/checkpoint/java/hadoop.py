@@ -25,6 +25,15 @@ _ERRORS: dict[str, type[OSError]] = {
     "org.apache.hadoop.security.AccessControlException": PermissionError,
 }
 
+_SETTINGS = "HADOOP_CONF_DIR must name the directory of the cluster's core-site.xml and hdfs-site.xml"
+# Words of Hadoop's clients, and what to do.
+_WAYS_OUT = {
+    "Client cannot authenticate via:": "log in with kinit",
+    "GSS initiate failed": "log in with kinit",
+    "SIMPLE authentication is not enabled": _SETTINGS,
+    "UnknownHostException": f"if it is the name of a cluster, {_SETTINGS}",
+}
+
 
 def hadoop_files(uri: str, options: JvmOptions) -> Any:
     """Return the file system of a URI, which ends with its root. Raises `OSError` if Hadoop cannot open it."""
@@ -193,6 +202,8 @@ def storage_errors() -> Iterator[None]:
     except py4j.Py4JJavaError as error:
         thrown = error.java_exception
         kind = thrown.getClass().getName()
-        raise _ERRORS.get(kind, OSError)(f"{kind.rpartition('.')[2]}: {thrown.getMessage()}") from error
+        words = f"{kind.rpartition('.')[2]}: {thrown.getMessage()}"
+        ways = [way for known, way in _WAYS_OUT.items() if known in words]
+        raise _ERRORS.get(kind, OSError)("; ".join([words, *ways[:1]])) from error
     except py4j.Py4JError as error:
         raise OSError("the process with Hadoop's client, which reads this storage, does not answer") from error
