@@ -226,13 +226,15 @@ lazy val published = (project in file("jvm/published"))
 /** The connector to S3 of the line's Hadoop, for tests. It has dependencies only, and is not shipped. */
 lazy val s3a = (project in file("jvm/s3a")).settings(StorageJars.connectorSettings(SparkLine.chosen.hadoop))
 
-/** An HDFS in its own process, for tests. It is not shipped. */
+/** An HDFS in its own process, and the jars of YARN, for tests. It is not shipped. */
 lazy val storage = (project in file("jvm/storage"))
   .settings(
     name := "spark-dstl-storage",
     libraryDependencies ++= Seq(
       "org.apache.hadoop" % "hadoop-client-minicluster" % hadoopVersion,
-      "org.slf4j" % "slf4j-nop" % "2.0.17" % Runtime
+      // The servers of YARN need these, and the mini cluster leaves them out.
+      "org.bouncycastle" % "bcpkix-jdk18on" % "1.82" % Runtime,
+      "org.slf4j" % "slf4j-reload4j" % "2.0.17" % Runtime
     ),
     StorageJars.serverSettings
   )

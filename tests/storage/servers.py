@@ -208,6 +208,12 @@ def toxiproxy(work: Path, upstream: int) -> Iterator[Toxiproxy]:
         yield found
 
 
+def hadoop(*options: str, before: Sequence[Path] = ()) -> list[str]:
+    """Return the command that runs a class of Hadoop's servers; directories `before` precede their jars."""
+    classpath = os.pathsep.join(map(str, [*before, *jars("hdfs")]))
+    return ["java", *options, "-XX:+UseSerialGC", "-cp", classpath]
+
+
 @dataclass(frozen=True)
 class Hdfs:
     """Hadoop's MiniDFSCluster: a namenode and three datanodes in a separate process."""
@@ -270,9 +276,7 @@ class Hdfs:
 def hdfs(work: Path) -> Iterator[Hdfs]:
     """An HDFS whose files are below `work`."""
     port, web_port = free_port(), free_port()
-    classpath = os.pathsep.join(map(str, jars("hdfs")))
-    java = ["java", "-Xmx768m", "-XX:+UseSerialGC", "-cp", classpath]
     main = ["sparkdstl.testing.MiniHdfs", str(work / "hdfs"), str(port), str(web_port)]
-    with start_server([*java, *main], work, "hdfs") as process:
+    with start_server([*hadoop("-Xmx768m"), *main], work, "hdfs") as process:
         process.wait_until(lambda: "ready" in process.log(), "the start of HDFS")
         yield Hdfs(f"hdfs://127.0.0.1:{port}", f"http://127.0.0.1:{web_port}{WEBHDFS}", process)

@@ -68,7 +68,7 @@ def base_confs(master: str, work: Path) -> dict[str, str]:
     Each of two executors has two partitions, so that their changes share a segment; one process alone has two.
     """
     java_options = f"{SHORT_LIFE} {class_archive.java_option()}"
-    in_cluster = master.startswith("local-cluster")
+    in_cluster = master.startswith(("local-cluster", "yarn"))
     confs = {
         "spark.master": master,
         "spark.ui.enabled": "false",
