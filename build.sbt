@@ -232,6 +232,7 @@ lazy val storage = (project in file("jvm/storage"))
     name := "spark-dstl-storage",
     libraryDependencies ++= Seq(
       "org.apache.hadoop" % "hadoop-client-minicluster" % hadoopVersion,
+      "org.apache.hadoop" % "hadoop-minikdc" % hadoopVersion,
       // The servers of YARN need these, and the mini cluster leaves them out.
       "org.bouncycastle" % "bcpkix-jdk18on" % "1.82" % Runtime,
       "org.slf4j" % "slf4j-reload4j" % "2.0.17" % Runtime

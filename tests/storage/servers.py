@@ -273,10 +273,14 @@ class Hdfs:
 
 
 @contextmanager
-def hdfs(work: Path) -> Iterator[Hdfs]:
-    """An HDFS whose files are below `work`."""
+def hdfs(work: Path, secured: bool = False) -> Iterator[Hdfs]:
+    """An HDFS whose files are below `work`; with `secured`, by Kerberos, with what clients need in `work / "hdfs"`."""
     port, web_port = free_port(), free_port()
     main = ["sparkdstl.testing.MiniHdfs", str(work / "hdfs"), str(port), str(web_port)]
+    if secured:
+        main.append("secured")
     with start_server([*hadoop("-Xmx768m"), *main], work, "hdfs") as process:
         process.wait_until(lambda: "ready" in process.log(), "the start of HDFS")
-        yield Hdfs(f"hdfs://127.0.0.1:{port}", f"http://127.0.0.1:{web_port}{WEBHDFS}", process)
+        # Kerberos knows the servers by name.
+        host = "localhost" if secured else "127.0.0.1"
+        yield Hdfs(f"hdfs://{host}:{port}", f"http://127.0.0.1:{web_port}{WEBHDFS}", process)

@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
+import spark_dstl
 from cases import let_batches_be_uneven, wrong_with
+from harness import Run
 from hdfs_cases import HDFS_CASES, OPEN_FILE, HdfsCase, on_hdfs, open_files, play_on_hdfs
+from scenarios import Aggregation
 from servers import Hdfs, hdfs
 from settings import log_confs
 
@@ -40,3 +43,23 @@ def test_a_file_that_a_dead_driver_left_open_does_not_block_the_next_driver(tmp_
     assert not open_files(run, cluster)
     let_batches_be_uneven(run)
     assert not wrong_with(run)
+
+
+def test_a_query_and_the_commands_take_tickets_of_kerberos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ticket is from a keytab first, and from a cache after the restart."""
+    with hdfs(tmp_path, secured=True) as cluster:
+        here = tmp_path / "hdfs"
+        of_java = f"-Djava.security.krb5.conf={here / 'krb5.conf'}"
+        run = Run.create(tmp_path, Aggregation.generate(), confs=log_confs(), checkpoints=f"{cluster.address}/alice")
+        run.confs["spark.driver.extraJavaOptions"] += f" {of_java}"
+        monkeypatch.setenv("HADOOP_CONF_DIR", str(here))
+        monkeypatch.setenv("KRB5CCNAME", str(tmp_path / "none"))
+        query = run.queries[0]
+        with query.without_last():
+            run.succeed({"spark.kerberos.principal": "alice", "spark.kerberos.keytab": str(here / "alice.keytab")})
+        monkeypatch.setenv("KRB5CCNAME", str(here / "alice.tickets"))
+        run.succeed()
+        assert query.result() == query.scenario.result()
+        monkeypatch.setenv("JAVA_TOOL_OPTIONS", of_java)
+        with spark_dstl.open(query.checkpoint) as checkpoint:
+            assert not checkpoint.verify(deep=True).is_damaged

@@ -15,7 +15,8 @@ import org.apache.hadoop.hdfs.protocol.OpenFilesIterator.OpenFilesType
 import org.apache.hadoop.util.functional.RemoteIterators
 
 /**
- * An HDFS of three datanodes on the loopback interface: `MiniHdfs <directory> <port> <port of WebHDFS>`.
+ * An HDFS of three datanodes on the loopback interface: `MiniHdfs <directory> <port> <port of WebHDFS> [secured]`, the last for
+ * one with [[Kerberos]].
  *
  * Prints `ready` once files can be written, then runs the commands in its standard input, one per line, and answers each with
  * `done <command>`; ends with its input. Commands: `restart-namenode`, `enter-safe-mode`, `leave-safe-mode`,
@@ -29,18 +30,23 @@ object MiniHdfs {
   private val HardLimitMillis = 20L * 60 * 1000
 
   def main(arguments: Array[String]): Unit = arguments match {
-    case Array(directory, port, webPort) => serve(directory, port.toInt, webPort.toInt)
-    case _ => throw new IllegalArgumentException("usage: MiniHdfs <directory> <port> <port of WebHDFS>")
+    case Array(directory, port, webPort) => serve(directory, port.toInt, webPort.toInt, None)
+    case Array(directory, port, webPort, "secured") =>
+      serve(directory, port.toInt, webPort.toInt, Some(new Kerberos(new File(directory))))
+    case _ => throw new IllegalArgumentException("usage: MiniHdfs <directory> <port> <port of WebHDFS> [secured]")
   }
 
-  private def serve(directory: String, port: Int, webPort: Int): Unit = {
+  private def serve(directory: String, port: Int, webPort: Int, kerberos: Option[Kerberos]): Unit = {
     System.setProperty("test.build.data", directory)
-    val cluster = new MiniDFSCluster.Builder(configuration(), new File(directory))
+    val configured = configuration()
+    kerberos.foreach(_.secure(configured))
+    val cluster = new MiniDFSCluster.Builder(configured, new File(directory))
       .nameNodePort(port)
       .nameNodeHttpPort(webPort)
       .numDataNodes(Datanodes)
       .build()
     cluster.waitActive()
+    kerberos.foreach(_.makeHome(cluster.getFileSystem))
     println("ready")
     val commands = new Commands(cluster)
     Source.stdin.getLines().foreach { command =>
