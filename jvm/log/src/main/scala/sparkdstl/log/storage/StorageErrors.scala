@@ -31,7 +31,12 @@ object StorageErrors {
   private val TellsNothing = Set(404, 408, Conflict, 410, 429, 499)
 
   // Quotas of HDFS, and S3A's exception for a missing bucket; then the words of file systems.
-  private val OperatorsErrors = Set("NSQuotaExceededException", "DSQuotaExceededException", "UnknownStoreException")
+  private val OperatorsErrors = Set(
+    "NSQuotaExceededException",
+    "DSQuotaExceededException",
+    "QuotaByStorageTypeExceededException",
+    "UnknownStoreException"
+  )
   private val OperatorsWords = Seq(
     "Permission denied",
     "Operation not permitted",

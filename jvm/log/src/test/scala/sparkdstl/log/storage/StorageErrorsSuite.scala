@@ -73,7 +73,8 @@ class StorageErrorsSuite extends AnyFunSuite {
 
   test("errors that need an operator are known by their class or their words") {
     val full = new IOException("No space left on device")
-    all(Seq(full, wrapped(full), new UnknownStoreException, new IOException("/x: Read-only file system")))(
+    val inWords = Seq(full, new IOException("/x: Read-only file system"))
+    all(inWords ++ Seq(wrapped(full), new UnknownStoreException, new QuotaByStorageTypeExceededException))(
       StorageErrors.needsOperator
     )
     all(Seq(denied, new IOException("reset"), new IOException(null: String)))(!StorageErrors.needsOperator(_))
@@ -101,6 +102,9 @@ class StorageErrorsSuite extends AnyFunSuite {
 
   /** Has the name of S3A's exception. */
   class UnknownStoreException extends FileNotFoundException("no such bucket")
+
+  /** Has the name of HDFS' exception. */
+  class QuotaByStorageTypeExceededException extends IOException("Quota by storage type : DISK is exceeded")
 
   test("a missing bucket is not a missing object") {
     assert(StorageErrors.meansMissing(missing))
