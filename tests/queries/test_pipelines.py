@@ -46,7 +46,7 @@ def test_a_pipeline_continues_from_its_state_after_a_failure_and_in_the_next_upd
         "libraries": [{"glob": {"include": definitions.name}}],
         "configuration": {key: value for key, value in log_confs().items() if key != "spark.jars"},
     }
-    # Of more than ten settings on the command line PySpark 4.2 keeps some.
+    # Of more than ten settings PySpark 4.2 keeps only some of the command line.
     lines = [f"{key} {value}" for key, value in defaults(tmp_path).items()]
     (tmp_path / "spark-defaults.conf").write_text("\n".join(lines), encoding="utf-8")
     (tmp_path / "spark-pipeline.yml").write_text(json.dumps(pipeline), encoding="utf-8")
