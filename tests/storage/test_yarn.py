@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pyspark
@@ -14,10 +14,11 @@ import pytest
 
 from harness import Reader, Run
 from scenarios import Aggregation
-from settings import dstl, log_confs
+from settings import FAIL_POINT_DIR, FAIL_POINTS, dstl, log_confs
 from yarn_cluster import Yarn, yarn
 
 SEALED, COMMITTING = "driver.seals-pending", "driver.before-commit-entry"
+UPLOADING = "executor.before-upload"
 
 
 @pytest.fixture
@@ -28,11 +29,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
         yield cluster
 
 
-def on_yarn(work: Path, mode: str, **options: str) -> Run:
-    """Return an aggregation with its state in the log."""
-    run = Run.create(work, Aggregation.generate(), master="yarn", confs={**log_confs(), **dstl(**options)})
+def on_yarn(work: Path, mode: str, points: Mapping[str, str], **options: str) -> Run:
+    """Return an aggregation with its state in the log; `points` are variables with fail points for a driver on YARN."""
+    confs = {**log_confs(with_tests=bool(points)), **dstl(**options)}
+    run = Run.create(work, Aggregation.generate(), master="yarn", confs=confs)
     # The environment of a container is not that of the client.
-    variables = {"PYTHONPATH": os.pathsep.join(sys.path), "SPARK_LOCAL_IP": "127.0.0.1"}
+    variables = {"PYTHONPATH": os.pathsep.join(sys.path), "SPARK_LOCAL_IP": "127.0.0.1", **points}
     run.confs |= {
         "spark.submit.deployMode": mode,
         "spark.executor.instances": "2",
@@ -45,9 +47,9 @@ def on_yarn(work: Path, mode: str, **options: str) -> Run:
 
 
 def test_a_query_continues_after_its_application_was_killed(tmp_path: Path, cluster: Yarn, reader: Reader) -> None:
-    """Its executors hold changes that they have not uploaded, and leave no files."""
-    run = on_yarn(tmp_path, "client", inline__maxSegmentSize="0", batch__persistDelay="1h")
-    with run.start(f"{SEALED}=pause@2") as driver:
+    """Its executors hold changes that they do not upload in time, and leave no files."""
+    run = on_yarn(tmp_path, "client", {}, inline__maxSegmentSize="0", batch__persistDelay="1h")
+    with run.start(f"{SEALED}=pause@2;{UPLOADING}=pause@2") as driver:
         driver.wait_for_pause(SEALED)
         (application,) = {container.application for container in cluster.containers()}
         cluster.kill(application)
@@ -62,8 +64,9 @@ def test_a_query_continues_after_its_application_was_killed(tmp_path: Path, clus
 
 def test_a_driver_at_a_lost_node_is_fenced_by_the_next_attempt(tmp_path: Path, cluster: Yarn, reader: Reader) -> None:
     """The driver stalls in a commit, YARN loses its node and starts another driver, and the first continues then."""
-    run = on_yarn(tmp_path, "cluster")
-    with run.submit(fail_points=f"{COMMITTING}=pause@3") as client:
+    points = {FAIL_POINTS: f"{COMMITTING}=pause@3", FAIL_POINT_DIR: str(tmp_path / "markers")}
+    run = on_yarn(tmp_path, "cluster", points)
+    with run.submit() as client:
         late = client.wait_for_pause(COMMITTING)
         (master,) = [container for container in cluster.containers() if container.process == late]
         cluster.nodes[master.node].kill()

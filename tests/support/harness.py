@@ -165,11 +165,9 @@ class Run:
         self.stop_at = [self.work / "markers" / point for point in points]
         return self._python("stop", ";".join(f"{point}=pause@{batch}" for point, batch in points.items()), {})
 
-    def submit(self, *arguments: str, fail_points: str = "") -> Driver:
-        """Start a driver with spark-submit and all settings as arguments. Fail points are for YARN in cluster mode."""
-        points = {f"spark.yarn.appMasterEnv.{name}": value for name, value in self._points(fail_points).items()}
-        confs = {**self._interpreting(fail_points, self.confs), **points}
-        return self._driver([*spark_submit(confs), *arguments], "run", "", {}, parent=None)
+    def submit(self, *arguments: str) -> Driver:
+        """Start a driver with spark-submit and all settings as arguments."""
+        return self._driver([*spark_submit(self.confs), *arguments], "run", "", {}, parent=None)
 
     def serve(self, port: int, fail_points: str = "") -> Driver:
         """Start a Spark Connect server with the jar and no settings of the log, and wait until it listens."""
